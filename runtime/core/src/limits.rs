@@ -1,0 +1,52 @@
+//! Every bound of a run, by name. Times are milliseconds, sizes bytes.
+//!
+//! A bound that an operator may change is a field of the engine's settings with its default here.
+
+/// Input, step result, event, error details: JSON text.
+pub const MAX_VALUE_BYTES: usize = 2 << 20;
+/// A name: of a step, an event, a workflow, an error's type.
+pub const MAX_NAME_BYTES: usize = 200;
+/// An error's message.
+pub const MAX_ERROR_MESSAGE_BYTES: usize = 8 << 10;
+/// The length of an error's chain of causes.
+pub const MAX_ERROR_CAUSES: usize = 16;
+/// A key as it goes over the wire, and a run key.
+pub const MAX_KEY_CHARS: usize = 255;
+/// A run's journal, in entries.
+pub const MAX_JOURNAL_ENTRIES: usize = 50_000;
+/// A run's journal, in bytes.
+pub const MAX_JOURNAL_BYTES: usize = 64 << 20;
+/// Operations of a run that are open at once.
+pub const MAX_OPEN_OPERATIONS: usize = 10_000;
+/// Requests and delays of one attempt that are open at once.
+pub const MAX_OPEN_EXCHANGES: usize = 1_000;
+/// A sleep: ten years of 365.25 days.
+pub const MAX_SLEEP_MS: u64 = 315_576_000_000;
+/// A step's time-out.
+pub const MAX_STEP_TIMEOUT_MS: u64 = 86_400_000;
+/// A step's time-out where neither it nor its workflow names one, so that no attempt hangs for ever.
+pub const DEFAULT_STEP_TIMEOUT_MS: u64 = 600_000;
+/// How long a key is known to the other side, from its first send, where the step does not say.
+pub const DEFAULT_KEY_TTL_MS: u64 = 86_400_000;
+/// Recoveries of a run without progress before it is set aside.
+pub const MAX_RECOVERIES: u32 = 10;
+/// Memory of an instance, all of its linear memories together.
+pub const MAX_INSTANCE_MEMORY_BYTES: usize = 128 << 20;
+/// Table elements of an instance, all of its tables together.
+pub const MAX_INSTANCE_TABLE_ELEMENTS: usize = 1_000_000;
+/// Computing time of one turn of workflow code.
+pub const WORKFLOW_TURN_BUDGET_MS: u64 = 10_000;
+/// Computing time of one turn of a step's body.
+pub const BODY_TURN_BUDGET_MS: u64 = 60_000;
+/// The answer of an unsafe request that is kept in the journal.
+pub const MAX_RECORDED_ANSWER_BYTES: usize = 256 << 10;
+/// The body of an answer that is given to the guest.
+pub const MAX_RESPONSE_BYTES: usize = 16 << 20;
+/// The body of a request.
+pub const MAX_REQUEST_BYTES: usize = 16 << 20;
+/// A URL.
+pub const MAX_URL_BYTES: usize = 8 << 10;
+/// A line of the run's log; what is longer is cut.
+pub const MAX_LOG_LINE_BYTES: usize = 64 << 10;
+/// A run's status text.
+pub const MAX_STATUS_BYTES: usize = 1 << 10;
