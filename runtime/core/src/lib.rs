@@ -4,6 +4,10 @@
 
 pub mod contract;
 pub mod error;
+pub mod fault;
 pub mod ids;
+pub mod journal;
 pub mod json;
 pub mod limits;
+pub mod policy;
+pub mod run;

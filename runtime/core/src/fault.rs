@@ -1,0 +1,88 @@
+//! Planted faults for the mutation tests: each breaks one rule, and each must be caught by the simulator.
+//!
+//! Without the feature `planted-faults` every question is answered `false` at compile time.
+
+/// A rule to break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A later refusal makes an unknown effect not done.
+    UnknownNotSticky,
+    /// A repetition after an unknown outcome gets a new key.
+    RenewUnknownKey,
+    /// A `once` effect of unknown outcome is sent again.
+    ResendOnce,
+    /// A done and recorded request is sent again.
+    IgnoreRecordedAnswer,
+    /// A request leaves before its dispatch is in the journal.
+    SendBeforeRecord,
+    /// Timers fire a little early.
+    EarlyTimer,
+    /// A retry does not wait for its due time.
+    EarlyAttempt,
+    /// A step that succeeded is attempted again after a restart.
+    RerunCompleted,
+    /// Replay delivers in the order of the operations, not of the journal.
+    ReplayOutOfOrder,
+    /// Commands are not compared on replay.
+    SkipMismatch,
+    /// One attempt more than the policy allows.
+    ExtraAttempt,
+    /// A late answer of a closed attempt counts.
+    LateFinish,
+    /// A non-retriable failure is retried.
+    RetryNonRetriable,
+    /// An event that a race's loser held is lost.
+    DropEvent,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::UnknownNotSticky,
+        Self::RenewUnknownKey,
+        Self::ResendOnce,
+        Self::IgnoreRecordedAnswer,
+        Self::SendBeforeRecord,
+        Self::EarlyTimer,
+        Self::EarlyAttempt,
+        Self::RerunCompleted,
+        Self::ReplayOutOfOrder,
+        Self::SkipMismatch,
+        Self::ExtraAttempt,
+        Self::LateFinish,
+        Self::RetryNonRetriable,
+        Self::DropEvent,
+    ];
+}
+
+#[cfg(feature = "planted-faults")]
+mod switch {
+    use super::Fault;
+    use std::cell::Cell;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
+    }
+
+    /// Plants a fault in this thread, or takes it away.
+    pub fn plant(fault: Option<Fault>) {
+        PLANTED.set(fault);
+    }
+
+    pub(crate) fn planted(fault: Fault) -> bool {
+        PLANTED.get() == Some(fault)
+    }
+}
+
+#[cfg(not(feature = "planted-faults"))]
+mod switch {
+    use super::Fault;
+
+    pub(crate) const fn planted(_: Fault) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "planted-faults")]
+pub use switch::plant;
+pub(crate) use switch::planted;

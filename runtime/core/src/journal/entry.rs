@@ -1,0 +1,257 @@
+//! What stands in a run's journal.
+//!
+//! Three kinds: commands of workflow code, deliveries to it, and the record of attempts and effects. Replay checks the first,
+//! repeats the second, and never repeats the third. Entries are only ever added; none is changed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::contract::{EffectClass, Evidence, Operation};
+use crate::error::Error;
+use crate::ids::{Digest, RunId, StepId};
+use crate::json::Json;
+use crate::policy::retry::RetryPolicy;
+
+/// One entry. Its number is its place in the journal, from 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Recorded time, in ms since the Unix epoch; never less than the entry before.
+    #[serde(rename = "t")]
+    pub at_ms: u64,
+    /// What is recorded. Written as `{"<kind>": {..}}`: any other form would have to be read into a tree first.
+    #[serde(rename = "e")]
+    pub record: Record,
+}
+
+/// What an entry records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    /// The run began. Always the first entry.
+    Started(Started),
+    /// Workflow code began a step.
+    StepBegun(StepBegun),
+    /// Workflow code began to sleep.
+    SleepBegun {
+        /// The timer.
+        op: Operation,
+        /// Its length, in ms.
+        ms: u64,
+        /// When it fires, in ms since the Unix epoch.
+        due_ms: u64,
+    },
+    /// Workflow code began to wait for an event.
+    WaitBegun {
+        /// The wait.
+        op: Operation,
+        /// The event's name.
+        name: String,
+        /// When the wait ends without it, in ms since the Unix epoch.
+        due_ms: Option<u64>,
+    },
+    /// Workflow code lost interest in an open operation.
+    Closed {
+        /// Which.
+        op: Operation,
+    },
+    /// Workflow code was told the outcome of an operation.
+    Delivered {
+        /// Which.
+        op: Operation,
+    },
+    /// Workflow code was told that the run is to be cancelled.
+    CancelDelivered,
+    /// A step's body was started.
+    AttemptStarted {
+        /// The step.
+        op: Operation,
+        /// The attempt's number, from 1.
+        n: u32,
+        /// When it is closed if it has not ended, in ms since the Unix epoch.
+        deadline_ms: u64,
+    },
+    /// An attempt is over.
+    AttemptEnded {
+        /// The step.
+        op: Operation,
+        /// The attempt's number.
+        n: u32,
+        /// How it went.
+        outcome: AttemptOutcome,
+    },
+    /// An unsafe request is about to leave.
+    Dispatched(Dispatched),
+    /// What is known of a dispatched request.
+    Settled {
+        /// The step.
+        op: Operation,
+        /// The effect.
+        effect: u32,
+        /// How far it got.
+        evidence: Evidence,
+        /// The answer, where it may be needed again and is not too large.
+        answer: Option<RecordedAnswer>,
+    },
+    /// A sleep is over.
+    TimerFired {
+        /// The timer.
+        op: Operation,
+    },
+    /// An awaited event did not come in time.
+    WaitExpired {
+        /// The wait.
+        op: Operation,
+    },
+    /// An event came for the run. It goes to the oldest wait of that name, or is kept.
+    EventArrived {
+        /// Its number in the run's inbox.
+        id: u64,
+        /// Its name.
+        name: String,
+        /// What it carries.
+        payload: Json,
+    },
+    /// The run was asked to cancel.
+    CancelRequested {
+        /// What its open operations fail with.
+        error: Error,
+    },
+    /// The run is being rebuilt from its journal.
+    Resumed,
+    /// The run goes on with another module, on which it was replayed clean.
+    Repinned {
+        /// The new module.
+        digest: Digest,
+    },
+    /// The run is over. Always the last entry.
+    Ended {
+        /// How it went.
+        outcome: RunOutcome,
+        /// The workflow's function returned; else the host ended the run.
+        returned: bool,
+    },
+}
+
+/// How a run began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The run.
+    pub run: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The module.
+    pub digest: Digest,
+    /// Its input.
+    pub input: Json,
+    /// The default policy of its steps.
+    pub retry: RetryPolicy,
+    /// The default time-out of its steps, in ms.
+    pub step_timeout_ms: Option<u64>,
+    /// When the run is cancelled if it has not ended, in ms since the Unix epoch.
+    pub deadline_ms: Option<u64>,
+}
+
+/// A step, with everything decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepBegun {
+    /// The operation.
+    pub op: Operation,
+    /// Its name and occurrence.
+    pub step: StepId,
+    /// When it is attempted again.
+    pub retry: RetryPolicy,
+    /// How long an attempt may take, in ms.
+    pub timeout_ms: u64,
+    /// Its effect class.
+    pub effect: EffectClass,
+    /// How long the other side knows a key, in ms from its first send.
+    pub key_ttl_ms: u64,
+}
+
+/// An unsafe request, before its first byte left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatched {
+    /// The step.
+    pub op: Operation,
+    /// The attempt's number.
+    pub n: u32,
+    /// The effect, from 1 within the step. The same number again is a repetition under the same key.
+    pub effect: u32,
+    /// What stood in the `Idempotency-Key` header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What it asks for.
+    #[serde(flatten)]
+    pub what: Asked,
+    /// Statuses on which the other side does nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub renew_on: Vec<u16>,
+}
+
+/// What makes two requests of a step equal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The method.
+    pub method: String,
+    /// The URL.
+    pub url: String,
+    /// The request's label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Digest of the body; none where there is no body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Digest>,
+}
+
+/// An answer that may be needed again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedAnswer {
+    /// In the order received.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    #[serde(with = "super::codec::bytes")]
+    pub body: Vec<u8>,
+}
+
+/// How an attempt went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptOutcome {
+    /// With a result. The step is over.
+    Succeeded(Json),
+    /// With an error.
+    Failed {
+        /// Which one.
+        error: Error,
+        /// What comes next.
+        next: Next,
+    },
+}
+
+/// What follows a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// Another attempt.
+    Retry {
+        /// Not before this, in ms since the Unix epoch.
+        due_ms: u64,
+        /// With no other body in the instance: this attempt's turn trapped or was interrupted.
+        alone: bool,
+    },
+    /// The step has failed.
+    GiveUp,
+    /// It is not known whether an effect of the step happened, and repeating it could do harm.
+    Unknown,
+}
+
+/// How a run went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOutcome {
+    /// With a result.
+    Succeeded(Json),
+    /// With an error.
+    Failed(Error),
+    /// It was cancelled; the reason is the error.
+    Cancelled(Error),
+}

@@ -1,0 +1,170 @@
+//! A journal for people: one line an entry. Used by tests, CLI and logs.
+
+use std::fmt::Write as _;
+
+use super::entry::{AttemptOutcome, Dispatched, Entry, Next, Record, RunOutcome, Started, StepBegun};
+use crate::contract::{EffectClass, Evidence, Operation};
+use crate::ids::StepId;
+use crate::json::Json;
+
+/// How much of a value a line shows, in bytes.
+const SHOWN_BYTES: usize = 120;
+
+/// How times are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Times {
+    /// As milliseconds since the run began.
+    Relative,
+    /// Not at all: for comparing journals.
+    Hidden,
+}
+
+/// Prints a journal. Steps are called by their ids.
+#[derive(Debug)]
+pub struct Printer {
+    times: Times,
+    start_ms: u64,
+    turn: u64,
+    steps: Vec<(Operation, StepId)>,
+}
+
+impl Printer {
+    /// For a journal from its beginning.
+    #[must_use]
+    pub fn new(times: Times) -> Self {
+        Self { times, start_ms: 0, turn: 0, steps: Vec::new() }
+    }
+
+    /// A whole journal, a line an entry.
+    #[must_use]
+    pub fn print(entries: &[Entry], times: Times) -> String {
+        let mut printer = Self::new(times);
+        entries.iter().fold(String::new(), |mut text, entry| {
+            let _ = writeln!(text, "{}", printer.line(entry));
+            text
+        })
+    }
+
+    /// The next entry's line.
+    pub fn line(&mut self, entry: &Entry) -> String {
+        match &entry.record {
+            Record::Started(_) => self.start_ms = entry.at_ms,
+            Record::StepBegun(begun) => self.steps.push((begun.op, begun.step.clone())),
+            Record::Delivered { .. } | Record::CancelDelivered => self.turn += 1,
+            _ => {}
+        }
+        let what = self.what(&entry.record);
+        match self.times {
+            Times::Hidden => what,
+            Times::Relative => format!("{:>9} {what}", self.since(entry.at_ms)),
+        }
+    }
+
+    fn since(&self, at_ms: u64) -> String {
+        format!("+{}", at_ms.saturating_sub(self.start_ms))
+    }
+
+    fn until(&self, at_ms: u64) -> String {
+        match self.times {
+            Times::Hidden => String::new(),
+            Times::Relative => format!(" until {}", self.since(at_ms)),
+        }
+    }
+
+    fn name(&self, op: Operation) -> String {
+        match self.steps.iter().rev().find(|(step, _)| *step == op) {
+            Some((_, id)) => format!("{op} {id}"),
+            None => format!("{op}"),
+        }
+    }
+
+    fn what(&self, record: &Record) -> String {
+        match record {
+            Record::Started(Started { workflow, input, .. }) => format!("started {workflow} {}", shown(input)),
+            Record::StepBegun(StepBegun { op, effect, .. }) => {
+                format!("step-begun {}{}", self.name(*op), class(*effect))
+            }
+            Record::SleepBegun { op, ms, due_ms } => format!("sleep-begun {op} {ms} ms{}", self.until(*due_ms)),
+            Record::WaitBegun { op, name, due_ms } => {
+                format!("wait-begun {op} {name:?}{}", due_ms.map(|due| self.until(due)).unwrap_or_default())
+            }
+            Record::Closed { op } => format!("closed {}", self.name(*op)),
+            Record::Delivered { op } => format!("delivered {} (turn {})", self.name(*op), self.turn),
+            Record::CancelDelivered => format!("cancel-delivered (turn {})", self.turn),
+            Record::AttemptStarted { op, n, .. } => format!("attempt-started {} attempt {n}", self.name(*op)),
+            Record::AttemptEnded { op, n, outcome } => self.attempt_ended(*op, *n, outcome),
+            Record::Dispatched(dispatched) => self.dispatched(dispatched),
+            Record::Settled { op, effect, evidence, .. } => {
+                format!("settled {} effect {effect} {}", self.name(*op), evidence_text(evidence))
+            }
+            Record::TimerFired { op } => format!("timer-fired {op}"),
+            Record::WaitExpired { op } => format!("wait-expired {op}"),
+            Record::EventArrived { name, payload, .. } => format!("event-arrived {name:?} {}", shown(payload)),
+            Record::CancelRequested { error } => format!("cancel-requested {}", error.code),
+            Record::Resumed => "resumed".to_owned(),
+            Record::Repinned { digest } => format!("repinned {}", digest.short()),
+            Record::Ended { outcome, .. } => match outcome {
+                RunOutcome::Succeeded(value) => format!("ended succeeded {}", shown(value)),
+                RunOutcome::Failed(error) => format!("ended failed {}", line_of(&error.to_string())),
+                RunOutcome::Cancelled(error) => format!("ended cancelled {}", line_of(&error.to_string())),
+            },
+        }
+    }
+
+    fn attempt_ended(&self, op: Operation, n: u32, outcome: &AttemptOutcome) -> String {
+        let step = self.name(op);
+        match outcome {
+            AttemptOutcome::Succeeded(value) => format!("attempt-ended {step} attempt {n} succeeded {}", shown(value)),
+            AttemptOutcome::Failed { error, next } => {
+                let next = match next {
+                    Next::Retry { due_ms, alone } => {
+                        let due = match self.times {
+                            Times::Hidden => String::new(),
+                            Times::Relative => format!(" at {}", self.since(*due_ms)),
+                        };
+                        format!("next attempt{due}{}", if *alone { ", alone" } else { "" })
+                    }
+                    Next::GiveUp => "no further attempt".to_owned(),
+                    Next::Unknown => "outcome unknown".to_owned(),
+                };
+                format!("attempt-ended {step} attempt {n} failed {}; {next}", line_of(&error.to_string()))
+            }
+        }
+    }
+
+    fn dispatched(&self, d: &Dispatched) -> String {
+        let key = d.key.as_ref().map(|key| format!(" key {key}")).unwrap_or_default();
+        let step = self.name(d.op);
+        format!("dispatched {step} attempt {} effect {} {} {}{key}", d.n, d.effect, d.what.method, d.what.url)
+    }
+}
+
+fn class(effect: EffectClass) -> &'static str {
+    match effect {
+        EffectClass::Repeatable => "",
+        EffectClass::Keyed => " keyed",
+        EffectClass::Once => " once",
+    }
+}
+
+fn evidence_text(evidence: &Evidence) -> String {
+    match evidence {
+        Evidence::NotSent => "not-sent".to_owned(),
+        Evidence::Sent => "sent".to_owned(),
+        Evidence::Answered(status) => format!("answered {status}"),
+    }
+}
+
+fn shown(json: &Json) -> String {
+    line_of(json.as_str())
+}
+
+/// One line of bounded length, whatever the text holds.
+fn line_of(text: &str) -> String {
+    let cut = text.floor_char_boundary(SHOWN_BYTES);
+    let mut line: String = text[..cut].chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if cut < text.len() {
+        let _ = write!(line, "… ({} bytes)", text.len());
+    }
+    line
+}

@@ -1,0 +1,102 @@
+//! The names by which the other side can tell a repetition from a new request.
+//!
+//! In a key, bytes of a step's name outside `A-Z a-z 0-9 . _ ~ -` are percent-encoded, so `#` only ever separates the occurrence
+//! and `:` only ever the parts.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::ids::{Digest, RunId, StepId};
+use crate::limits::MAX_KEY_CHARS;
+
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'~').remove(b'-');
+
+/// `<runId>:<stepId>:<attempt>`: names one attempt, and is never issued twice.
+#[must_use]
+pub fn idempotency_key(run: &RunId, step: &StepId, attempt: u32) -> String {
+    bounded(format!("{}:{attempt}", stem(run, step)))
+}
+
+/// `<runId>:<stepId>`: the same for every attempt.
+#[must_use]
+pub fn operation_key(run: &RunId, step: &StepId) -> String {
+    bounded(stem(run, step))
+}
+
+/// `<runId>:<stepId>:e<k>`: the k-th key of the step's effects.
+#[must_use]
+pub fn effect_key(run: &RunId, step: &StepId, k: u32) -> String {
+    bounded(format!("{}:e{k}", stem(run, step)))
+}
+
+/// Whether a caller's own text may be a key: 1 to 255 printable ASCII characters, the first and last no blank.
+#[must_use]
+pub fn is_valid_custom(text: &str) -> bool {
+    (1..=MAX_KEY_CHARS).contains(&text.len()) && text.bytes().all(|b| (b' '..=b'~').contains(&b)) && text.trim() == text
+}
+
+fn stem(run: &RunId, step: &StepId) -> String {
+    let name = utf8_percent_encode(&step.name, ENCODED);
+    if step.occurrence > 1 { format!("{run}:{name}#{}", step.occurrence) } else { format!("{run}:{name}") }
+}
+
+/// The key, or its beginning and a digest of the whole where it is too long for a header that others accept.
+fn bounded(key: String) -> String {
+    if key.len() <= MAX_KEY_CHARS {
+        return key;
+    }
+    let digest = Digest::of(key.as_bytes());
+    // A key is ASCII, so any index is a character boundary.
+    let head = &key[..MAX_KEY_CHARS - digest.as_str().len() - 1];
+    format!("{head}~{digest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(name: &str, occurrence: u32) -> StepId {
+        StepId { name: name.into(), occurrence }
+    }
+
+    #[test]
+    fn keys_have_the_documented_form() {
+        let run = RunId::new("run_1");
+        for (key, expected) in [
+            (operation_key(&run, &step("charge", 1)), "run_1:charge"),
+            (idempotency_key(&run, &step("charge", 2), 3), "run_1:charge#2:3"),
+            (effect_key(&run, &step("a#2", 1), 1), "run_1:a%232:e1"),
+            (operation_key(&run, &step("é:/ ~", 1)), "run_1:%C3%A9%3A%2F%20~"),
+        ] {
+            assert_eq!(key, expected);
+        }
+    }
+
+    #[test]
+    fn composed_and_decomposed_are_two_keys() {
+        let run = RunId::new("run_1");
+        assert_ne!(operation_key(&run, &step("\u{e9}", 1)), operation_key(&run, &step("e\u{301}", 1)));
+    }
+
+    #[test]
+    fn a_long_name_keeps_keys_apart_and_within_255() {
+        let run = RunId::new("run_0198c1a2b3c4d5e6f708192a3b4c5d6e");
+        let keys: std::collections::BTreeSet<_> = (1..=3)
+            .flat_map(|n| {
+                let long = step(&"支".repeat(66), n);
+                [operation_key(&run, &long), idempotency_key(&run, &long, 1), effect_key(&run, &long, 1)]
+            })
+            .collect();
+        assert_eq!(keys.len(), 9);
+        assert!(keys.iter().all(|k| k.len() == MAX_KEY_CHARS));
+    }
+
+    #[test]
+    fn own_keys_are_printable_and_of_length_1_to_255() {
+        for text in ["", " ", "a\u{0}", "😀", &"k".repeat(256), "a ", "é"] {
+            assert!(!is_valid_custom(text), "{text:?}");
+        }
+        for text in ["a/b", "order 7", &"k".repeat(255)] {
+            assert!(is_valid_custom(text), "{text:?}");
+        }
+    }
+}

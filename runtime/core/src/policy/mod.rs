@@ -1,0 +1,8 @@
+//! The rules of retries, time-outs, effects and keys, as functions over plain data.
+//!
+//! Nothing here knows of runs or journals. Each function is given the time, the random number and what is recorded.
+
+pub mod effect;
+pub mod key;
+pub mod retry;
+pub mod timeout;

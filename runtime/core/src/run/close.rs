@@ -1,0 +1,46 @@
+//! `close`: workflow code loses interest in an open operation, as a race does in its losers.
+
+use super::attempt::{Closing, Why};
+use super::machine::Machine;
+use super::replay::Came;
+use crate::contract::Operation;
+use crate::error::{Code, Error};
+use crate::journal::entry::Record;
+
+impl Machine {
+    /// Closes an operation. What is over already, or closed, stays as it is.
+    ///
+    /// # Errors
+    /// Refused in a body's turn, and for a number that the run has not given.
+    pub fn close(&mut self, op: Operation, now_ms: u64, random: u64) -> Result<(), Error> {
+        if self.in_body() {
+            let text = format!("operation {op} cannot be closed inside a step's body");
+            return Err(Error::new(Code::OperationInsideStep, text).never_retried());
+        }
+        if self.state.ops.get(op as usize).is_none() {
+            let text = format!("operation {op} cannot be closed: the run has no operation of that number");
+            return Err(Error::new(Code::UnknownOperation, text).never_retried());
+        }
+        // What the guest has heard of is over for it. Before the frontier the journal knows; the operation itself may be further.
+        if self.at_frontier() && !self.state.ops[op as usize].is_open() || self.known_over(op) {
+            return Ok(());
+        }
+        if self.replayed(Came::Close(op))?.is_none() {
+            self.record(now_ms, Record::Closed { op });
+            self.guest.cursor = self.state.script.len();
+            if self.live.contains_key(&op) {
+                let error = Error::new(Code::Cancelled, "the workflow closed this step").never_retried();
+                self.close_attempt(op, Closing { error, why: Why::Closed }, now_ms, random);
+            }
+        }
+        self.guest.open = self.guest.open.saturating_sub(1);
+        Ok(())
+    }
+
+    /// Whether the guest, where it is now in the journal, has been told the outcome of an operation or has closed it.
+    fn known_over(&self, op: Operation) -> bool {
+        use super::state::ItemKind;
+        let over = |kind| matches!(kind, ItemKind::Deliver(o) | ItemKind::Close(o) if o == op);
+        !self.at_frontier() && self.state.script[..self.guest.cursor].iter().any(|item| over(item.kind))
+    }
+}

@@ -1,0 +1,114 @@
+//! What is to be done with an unsafe request, from what is recorded of its step: send it, under which key, answer it from the
+//! record, or refuse it. A pure function; the rules are in `docs/effects.md`.
+
+use std::collections::BTreeSet;
+
+use super::state::{Effect, Step};
+use crate::contract::EffectClass;
+use crate::error::{Code, Error};
+use crate::fault::{Fault, planted};
+use crate::journal::entry::Asked;
+use crate::policy::effect::Outcome;
+
+/// What is done with a request.
+#[derive(Debug, PartialEq)]
+pub(super) enum Plan {
+    /// Send it again under the key of this effect.
+    Again(u32),
+    /// Send it as a new effect.
+    New,
+    /// Answer it from the record of this effect.
+    Recorded(u32),
+    /// Send nothing. `unknown`: the step cannot go on by itself.
+    Refuse { error: Error, unknown: bool },
+}
+
+/// Whether two requests without a common key mean the same to a person: the same label, or the same method and URL.
+fn alike(a: &Asked, b: &Asked) -> bool {
+    match (&a.label, &b.label) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => a.method == b.method && a.url == b.url,
+        _ => false,
+    }
+}
+
+/// Decides. `claimed` holds the effects that this attempt has done or was answered for; `key` is the key that a new effect would
+/// carry.
+pub(super) fn plan(step: &Step, claimed: &BTreeSet<u32>, asked: &Asked, key: Option<&str>, now_ms: u64) -> Plan {
+    let class = step.begun.effect;
+    let effects = || (1..).zip(&step.effects).filter(|(_, effect)| !effect.in_flight);
+    let once = class == EffectClass::Once && !planted(Fault::ResendOnce);
+
+    if once && step.has_unknown() {
+        return refuse_unknown(
+            "an earlier request of this step may have happened, and its class `once` forbids another",
+        );
+    }
+    if class != EffectClass::Repeatable && !planted(Fault::IgnoreRecordedAnswer) {
+        let same = effects().find(|(k, e)| e.outcome == Outcome::Done && e.what == *asked && !claimed.contains(k));
+        if let Some((k, effect)) = same {
+            return match &effect.done {
+                Some((_, Some(_))) => Plan::Recorded(k),
+                _ if once => {
+                    refuse_unknown("this request was done before, but its answer was too large to be recorded")
+                }
+                _ => again(step, k, effect, now_ms),
+            };
+        }
+    }
+    // A request that is known not to have happened is no other request than it was.
+    let known = effects().any(|(_, e)| e.outcome == Outcome::NotDone && e.what == *asked);
+
+    if !planted(Fault::RenewUnknownKey) {
+        let unknown = || effects().filter(|(_, e)| e.outcome == Outcome::Unknown && alike(&e.what, asked));
+        if let Some((k, effect)) = unknown().find(|(_, e)| e.what.body == asked.body) {
+            return again(step, k, effect, now_ms);
+        }
+        if !known && let Some((_, effect)) = unknown().find(|(_, e)| e.key.is_some()) {
+            return refuse_reuse(effect, "may have happened");
+        }
+    }
+    if class != EffectClass::Repeatable && !known {
+        let done = || effects().filter(|(k, e)| e.outcome == Outcome::Done && !claimed.contains(k));
+        if once && done().next().is_some() {
+            return refuse_unknown(
+                "an earlier attempt did another request than this one, which this attempt has not repeated",
+            );
+        }
+        if let Some((_, effect)) = done().find(|(_, e)| e.key.is_some() && alike(&e.what, asked)) {
+            return refuse_reuse(effect, "was done");
+        }
+    }
+    // Keys that the caller chose may meet again: another request under one that may have been used is refused too.
+    let used = |e: &Effect| (e.in_flight || e.outcome != Outcome::NotDone) && e.key.as_deref() == key && key.is_some();
+    if let Some(effect) = step.effects.iter().find(|e| used(e) && e.what != *asked) {
+        return refuse_reuse(effect, "was sent");
+    }
+    Plan::New
+}
+
+/// The same request under the kept key, while the other side still knows it.
+fn again(step: &Step, k: u32, effect: &Effect, now_ms: u64) -> Plan {
+    let lives = now_ms < effect.first_sent_ms.saturating_add(step.begun.key_ttl_ms);
+    if step.begun.effect == EffectClass::Keyed && !lives {
+        return refuse_unknown("the key under which this request may have happened is older than its `keyTtlMs`");
+    }
+    Plan::Again(k)
+}
+
+fn refuse_unknown(why: &str) -> Plan {
+    let text = format!("the request was not sent: {why}. Find out what happened, then resolve the step");
+    let mut error = Error::new(Code::OutcomeUnknown, text).never_retried();
+    error.outcome_unknown = true;
+    Plan::Refuse { error, unknown: true }
+}
+
+fn refuse_reuse(effect: &Effect, what: &str) -> Plan {
+    let key = effect.key.as_deref().unwrap_or("");
+    let text = format!(
+        "the request was not sent: {} {} {what} under key {key:?} with another body. Repeat it with the same bytes (take times \
+         and random values from the workflow, not from the body), or give different requests different labels",
+        effect.what.method, effect.what.url
+    );
+    Plan::Refuse { error: Error::new(Code::IdempotencyKeyReuse, text).never_retried(), unknown: false }
+}

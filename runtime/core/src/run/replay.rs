@@ -1,0 +1,209 @@
+//! Replay: the guest's commands are checked against the journal, and the journal's deliveries are made again.
+//!
+//! Before the journal's end every command must be the recorded one, and the guest must be quiet exactly where a delivery was made.
+//! Policies, time-outs and durations are not compared: the recorded ones win.
+
+use super::guest::Owner;
+use super::machine::{Machine, Mode};
+use super::state::{ItemKind, OpKind};
+use crate::contract::{Event, Operation};
+use crate::error::{Code, Error};
+use crate::fault::{Fault, planted};
+use crate::journal::entry::RunOutcome;
+use crate::journal::mismatch::Mismatch;
+use crate::json::Json;
+
+/// A command as it is compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Came<'a> {
+    Step(&'a str),
+    Sleep,
+    Wait(&'a str),
+    Close(Operation),
+}
+
+impl Came<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::Step(name) => format!("step {name:?}"),
+            Self::Sleep => "a sleep".to_owned(),
+            Self::Wait(name) => format!("a wait for event {name:?}"),
+            Self::Close(op) => format!("the close of operation {op}"),
+        }
+    }
+}
+
+const CHANGED_CODE: &str = "the workflow's code has changed since, or it depends on something that is not recorded \
+     (a variable that a step's body changed, an object shared between runs)";
+
+impl Machine {
+    /// Whether the guest has come to the end of what is recorded.
+    #[must_use]
+    pub fn at_frontier(&self) -> bool {
+        self.guest.cursor >= self.state.script.len()
+    }
+
+    /// Checks a command against the journal. `Some` is the recorded operation; `None` where the command is new.
+    pub(super) fn replayed(&mut self, came: Came<'_>) -> Result<Option<Operation>, Error> {
+        if let Some(mismatch) = &self.stopped {
+            return Err(Error::new(Code::ReplayMismatch, mismatch.to_string()).never_retried());
+        }
+        let Some(item) = self.state.script.get(self.guest.cursor).copied() else {
+            return match self.mode {
+                Mode::Continue => Ok(None),
+                Mode::Verify => Err(self.differs("the end of the run's journal", &came.text(), CHANGED_CODE)),
+            };
+        };
+        let found = match (item.kind, came) {
+            (ItemKind::Close(op), Came::Close(closed)) if op == closed => Some(op),
+            (ItemKind::Begin(op), _) => match (&self.state.ops[op as usize].kind, came) {
+                (OpKind::Step(step), Came::Step(name)) if step.begun.step.name == name => Some(op),
+                (OpKind::Step(_), Came::Step(_)) if planted(Fault::SkipMismatch) => Some(op),
+                (OpKind::Sleep { .. }, Came::Sleep) => Some(op),
+                (OpKind::Wait { name: recorded, .. }, Came::Wait(name)) if recorded == name => Some(op),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(op) = found else {
+            let recorded = self.recorded_text(item.kind);
+            return Err(self.differs(&recorded, &came.text(), CHANGED_CODE));
+        };
+        self.guest.cursor += 1;
+        Ok(Some(op))
+    }
+
+    /// The next recorded delivery, if the guest is before the journal's end. Quiet where a command was recorded is a difference.
+    pub(super) fn redelivered(&mut self) -> Option<Event> {
+        let mut item = *self.state.script.get(self.guest.cursor)?;
+        if planted(Fault::ReplayOutOfOrder) {
+            self.swap_deliveries(&mut item.kind);
+        }
+        let event = match item.kind {
+            ItemKind::Deliver(op) => self.outcome_event(op),
+            ItemKind::Cancel => Some(Event::Cancelled),
+            ItemKind::Begin(_) | ItemKind::Close(_) => None,
+        };
+        let Some(event) = event else {
+            let recorded = self.recorded_text(item.kind);
+            self.differs(&recorded, "no further command in this turn", CHANGED_CODE);
+            return None;
+        };
+        self.guest.cursor += 1;
+        if matches!(item.kind, ItemKind::Deliver(_)) {
+            self.guest.open = self.guest.open.saturating_sub(1);
+        }
+        self.guest.workflow_turn(item.at_ms);
+        Some(event)
+    }
+
+    fn swap_deliveries(&mut self, kind: &mut ItemKind) {
+        let next = self.guest.cursor + 1;
+        if let (ItemKind::Deliver(a), Some(ItemKind::Deliver(b))) = (*kind, self.state.script.get(next).map(|i| i.kind))
+            && b < a
+        {
+            self.state.script[next].kind = ItemKind::Deliver(a);
+            *kind = ItemKind::Deliver(b);
+        }
+    }
+
+    /// What the workflow is told of a settled operation: always from the recorded outcome.
+    pub(super) fn outcome_event(&self, op: Operation) -> Option<Event> {
+        match self.state.ops.get(op as usize)?.outcome.clone()? {
+            Ok(value) => Some(Event::Completed(op, value)),
+            Err(error) => Some(Event::Failed(op, error)),
+        }
+    }
+
+    /// In a verification: the guest returned. Its result must be the recorded one.
+    pub(super) fn verify_end(&mut self, result: &Result<Json, Error>) {
+        let Some((recorded, _)) = self.state.ended.clone() else { return };
+        let same = match (&recorded, result) {
+            (RunOutcome::Succeeded(a), Ok(b)) => a.same_value(b),
+            (RunOutcome::Failed(a), Err(b)) => a.code == b.code && a.message == b.clone().bounded().message,
+            (RunOutcome::Cancelled(_), Err(_)) => true,
+            _ => false,
+        };
+        if same {
+            self.outputs.push(super::machine::Output::Verified);
+            return;
+        }
+        let text = |ok: Option<&Json>, error: Option<&Error>| match (ok, error) {
+            (Some(value), _) => format!("the result {}", shortened(value.as_str())),
+            (_, Some(error)) => format!("the error {}", shortened(&error.to_string())),
+            _ => String::new(),
+        };
+        let recorded = match &recorded {
+            RunOutcome::Succeeded(value) => text(Some(value), None),
+            RunOutcome::Failed(error) | RunOutcome::Cancelled(error) => text(None, Some(error)),
+        };
+        let came = match result {
+            Ok(value) => text(Some(value), None),
+            Err(error) => text(None, Some(error)),
+        };
+        let likely = self.suspects();
+        self.differs(&recorded, &came, &likely);
+    }
+
+    /// The steps whose bodies ran live and do not on replay: what they left behind is the usual cause.
+    fn suspects(&self) -> String {
+        let mut steps: Vec<String> = Vec::new();
+        for op in (0..self.state.ops.len()).rev() {
+            if let Some(step) = self.state.step(op as Operation).filter(|step| step.attempts > 0) {
+                steps.push(format!("{:?}", step.begun.step.to_string()));
+            }
+        }
+        let more = steps.len().saturating_sub(5);
+        steps.truncate(5);
+        let which = if steps.is_empty() { "a step".to_owned() } else { format!("step {}", steps.join(" or ")) };
+        let more = if more > 0 { format!(" or one of {more} more") } else { String::new() };
+        format!(
+            "the body of {which}{more} changed something outside itself (a variable, a shared object) that the workflow \
+             then used; return it from the step instead"
+        )
+    }
+
+    /// Stops the run at a difference, and gives the refusal for the command that showed it.
+    pub(super) fn differs(&mut self, recorded: &str, came: &str, likely: &str) -> Error {
+        let seq = self.state.script.get(self.guest.cursor).map_or(self.state.entries, |item| item.seq);
+        let mismatch = Mismatch {
+            seq,
+            turn: self.guest.turn,
+            recorded: recorded.to_owned(),
+            came: came.to_owned(),
+            likely: likely.to_owned(),
+        };
+        let error = Error::new(Code::ReplayMismatch, mismatch.to_string()).never_retried();
+        self.stop(mismatch);
+        error
+    }
+
+    pub(super) fn recorded_text(&self, kind: ItemKind) -> String {
+        let name = |op: Operation| match self.state.ops.get(op as usize).map(|op| &op.kind) {
+            Some(OpKind::Step(step)) => format!("step {:?}", step.begun.step.name),
+            Some(OpKind::Sleep { .. }) => "a sleep".to_owned(),
+            Some(OpKind::Wait { name, .. }) => format!("a wait for event {name:?}"),
+            None => format!("operation {op}"),
+        };
+        match kind {
+            ItemKind::Begin(op) => name(op),
+            ItemKind::Close(op) => format!("the close of operation {op} ({})", name(op)),
+            ItemKind::Deliver(op) => format!("the end of the turn, then the outcome of {}", name(op)),
+            ItemKind::Cancel => "the end of the turn, then the request to cancel".to_owned(),
+        }
+    }
+
+    /// What is recorded next, for a guest that did something else than a command.
+    pub(super) fn next_recorded_text(&self) -> Option<String> {
+        self.state.script.get(self.guest.cursor).map(|item| self.recorded_text(item.kind))
+    }
+
+    pub(super) fn in_body(&self) -> bool {
+        matches!(self.guest.owner, Owner::Body(_))
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let cut = text.floor_char_boundary(300);
+    if cut < text.len() { format!("{}… ({} bytes)", &text[..cut], text.len()) } else { text.to_owned() }
+}

@@ -1,0 +1,547 @@
+//! What the journal says of a run: its fold, entry by entry.
+//!
+//! No decision is made here. What follows from an entry alone (an event goes to the oldest wait, a settled operation is ready to be
+//! delivered) is done here, so that it is the same live and after a restart.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::contract::{EffectClass, Evidence, Operation};
+use crate::error::Error;
+use crate::fault::{Fault, planted};
+use crate::ids::Digest;
+use crate::journal::entry::{
+    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, RunOutcome, Started, StepBegun,
+};
+use crate::json::Json;
+use crate::policy::effect::{Outcome, merged, outcome_of};
+
+/// The fold of a journal.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) started: Started,
+    /// The module that the run is pinned to now.
+    pub(super) digest: Digest,
+    pub(super) ops: Vec<Op>,
+    /// How many steps of each name have begun.
+    pub(super) names: BTreeMap<String, u32>,
+    /// What can be given to the guest once it is quiet, oldest first.
+    pub(super) ready: VecDeque<Ready>,
+    /// When something falls due, and for which operation; each has at most one timer.
+    pub(super) timers: BTreeSet<(u64, Operation)>,
+    open_waits: BTreeMap<String, BTreeSet<Operation>>,
+    /// Events that nobody has waited for yet, oldest first.
+    kept: VecDeque<(String, Json)>,
+    pub(super) last_event: u64,
+    pub(super) cancel: Option<Error>,
+    /// Operations begun before the request to cancel: it ends them, and not those that clean up after it.
+    pub(super) cancelled_ops: usize,
+    /// Steps that are ready for an attempt which must be alone in the instance.
+    pub(super) alone_ready: BTreeSet<Operation>,
+    pub(super) ended: Option<(RunOutcome, bool)>,
+    /// Commands and deliveries, in order: what replay follows.
+    pub(super) script: Vec<Item>,
+    /// Rebuilds since the last entry that was none.
+    pub(super) recoveries: u32,
+    pub(super) entries: u64,
+    pub(super) bytes: usize,
+    pub(super) at_ms: u64,
+    pub(super) start_ms: u64,
+}
+
+/// A command or delivery of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) seq: u64,
+    pub(super) at_ms: u64,
+    pub(super) kind: ItemKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ItemKind {
+    /// Any command that begins an operation; which kind is the operation's.
+    Begin(Operation),
+    Close(Operation),
+    Deliver(Operation),
+    Cancel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ready {
+    Deliver(Operation),
+    Cancel,
+    Attempt(Operation),
+}
+
+#[derive(Debug)]
+pub(super) struct Op {
+    pub(super) kind: OpKind,
+    pub(super) outcome: Option<Result<Json, Error>>,
+    pub(super) delivered: bool,
+    pub(super) closed: bool,
+}
+
+impl Op {
+    /// Begun, and the workflow still waits to hear of it.
+    pub(super) fn is_open(&self) -> bool {
+        !self.delivered && !self.closed
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum OpKind {
+    Step(Box<Step>),
+    Sleep { due_ms: u64 },
+    Wait { name: String, due_ms: Option<u64>, event: Option<Json> },
+}
+
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) begun: StepBegun,
+    pub(super) phase: Phase,
+    /// The number of its latest attempt.
+    pub(super) attempts: u32,
+    /// Failures that count.
+    pub(super) failures: u32,
+    /// Its next attempt shares the instance with no other body.
+    pub(super) alone: bool,
+    pub(super) effects: Vec<Effect>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Ready,
+    BackingOff { due_ms: u64 },
+    Executing { n: u32, deadline_ms: u64 },
+    Unknown,
+    Done,
+}
+
+/// Everything sent under one key.
+#[derive(Debug)]
+pub(super) struct Effect {
+    pub(super) what: Asked,
+    pub(super) key: Option<String>,
+    pub(super) first_sent_ms: u64,
+    pub(super) last_sent_ms: u64,
+    pub(super) renew_on: Vec<u16>,
+    pub(super) outcome: Outcome,
+    pub(super) in_flight: bool,
+    /// The status it was done with, and the answer where it was kept.
+    pub(super) done: Option<(u16, Option<RecordedAnswer>)>,
+}
+
+impl Step {
+    /// Whether anything sent may have happened. What is under way counts only once its attempt is over.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.effects.iter().any(|effect| !effect.in_flight && effect.outcome == Outcome::Unknown)
+    }
+}
+
+impl State {
+    /// The state after the first entry.
+    pub(super) fn new(at_ms: u64, started: Started, bytes: usize) -> Self {
+        Self {
+            digest: started.digest.clone(),
+            started,
+            ops: Vec::new(),
+            names: BTreeMap::new(),
+            ready: VecDeque::new(),
+            timers: BTreeSet::new(),
+            open_waits: BTreeMap::new(),
+            kept: VecDeque::new(),
+            last_event: 0,
+            cancel: None,
+            cancelled_ops: 0,
+            alone_ready: BTreeSet::new(),
+            ended: None,
+            script: Vec::new(),
+            recoveries: 0,
+            entries: 1,
+            bytes,
+            at_ms,
+            start_ms: at_ms,
+        }
+    }
+
+    /// Takes in the next entry.
+    ///
+    /// # Errors
+    /// When it cannot follow what is there, in words.
+    pub(super) fn apply(&mut self, entry: &Entry, bytes: usize) -> Result<(), String> {
+        if self.ended.is_some() {
+            return Err("it follows the end of the run".to_owned());
+        }
+        if entry.at_ms < self.at_ms {
+            return Err("its time is before that of the entry it follows".to_owned());
+        }
+        let seq = self.entries;
+        self.fold(seq, entry)?;
+        self.recoveries = if matches!(entry.record, Record::Resumed) { self.recoveries + 1 } else { 0 };
+        self.entries += 1;
+        self.bytes += bytes;
+        self.at_ms = entry.at_ms;
+        Ok(())
+    }
+
+    fn fold(&mut self, seq: u64, entry: &Entry) -> Result<(), String> {
+        let at_ms = entry.at_ms;
+        let mut script = |kind| self.script.push(Item { seq, at_ms, kind });
+        match &entry.record {
+            Record::Started(_) => return Err("the run has begun already".to_owned()),
+            Record::StepBegun(begun) => {
+                script(ItemKind::Begin(begun.op));
+                self.begin(begun.op, OpKind::Step(Box::new(Step::new(begun.clone()))))?;
+                *self.names.entry(begun.step.name.clone()).or_insert(0) += 1;
+                self.ready.push_back(Ready::Attempt(begun.op));
+            }
+            Record::SleepBegun { op, due_ms, .. } => {
+                script(ItemKind::Begin(*op));
+                self.begin(*op, OpKind::Sleep { due_ms: *due_ms })?;
+                self.timers.insert((*due_ms, *op));
+            }
+            Record::WaitBegun { op, name, due_ms } => {
+                script(ItemKind::Begin(*op));
+                self.begin(*op, OpKind::Wait { name: name.clone(), due_ms: *due_ms, event: None })?;
+                self.wait_begun(*op, name, *due_ms);
+            }
+            Record::Closed { op } => {
+                script(ItemKind::Close(*op));
+                self.closed(*op)?;
+            }
+            Record::Delivered { op } => {
+                script(ItemKind::Deliver(*op));
+                let op_state = self.op(*op)?;
+                if op_state.outcome.is_none() || !op_state.is_open() {
+                    return Err(format!("operation {op} has nothing to deliver"));
+                }
+                op_state.delivered = true;
+                self.unready(Ready::Deliver(*op));
+            }
+            Record::CancelDelivered => {
+                script(ItemKind::Cancel);
+                self.unready(Ready::Cancel);
+            }
+            Record::AttemptStarted { op, n, deadline_ms } => self.attempt_started(*op, *n, *deadline_ms)?,
+            Record::AttemptEnded { op, n, outcome } => self.attempt_ended(*op, *n, outcome)?,
+            Record::Dispatched(dispatched) => self.dispatched(at_ms, dispatched)?,
+            Record::Settled { op, effect, evidence, answer } => {
+                self.settled(*op, *effect, evidence, answer.as_ref())?
+            }
+            Record::TimerFired { op } => self.fired(*op, Ok(Json::null()))?,
+            Record::WaitExpired { op } => {
+                let error = self.wait_timeout(*op)?;
+                self.fired(*op, Err(error))?;
+            }
+            Record::EventArrived { id, name, payload } => {
+                self.last_event = *id;
+                self.kept.push_back((name.clone(), payload.clone()));
+                self.hand_out(name);
+            }
+            Record::CancelRequested { error } => self.cancel_requested(error),
+            Record::Resumed => {}
+            Record::Repinned { digest } => self.digest = digest.clone(),
+            Record::Ended { outcome, returned } => self.ended = Some((outcome.clone(), *returned)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn op(&mut self, op: Operation) -> Result<&mut Op, String> {
+        self.ops.get_mut(op as usize).ok_or_else(|| format!("the run has no operation {op}"))
+    }
+
+    pub(super) fn step(&self, op: Operation) -> Option<&Step> {
+        match &self.ops.get(op as usize)?.kind {
+            OpKind::Step(step) => Some(step),
+            _ => None,
+        }
+    }
+
+    fn step_mut(&mut self, op: Operation) -> Result<&mut Step, String> {
+        match &mut self.op(op)?.kind {
+            OpKind::Step(step) => Ok(step),
+            _ => Err(format!("operation {op} is no step")),
+        }
+    }
+
+    fn begin(&mut self, op: Operation, kind: OpKind) -> Result<(), String> {
+        if op as usize != self.ops.len() {
+            return Err(format!("operation {op} does not follow operation {}", self.ops.len()));
+        }
+        self.ops.push(Op { kind, outcome: None, delivered: false, closed: false });
+        Ok(())
+    }
+
+    fn settle(&mut self, op: Operation, outcome: Result<Json, Error>) -> Result<(), String> {
+        let state = self.op(op)?;
+        if state.outcome.is_none() {
+            state.outcome = Some(outcome);
+            if !state.closed {
+                self.ready.push_back(Ready::Deliver(op));
+            }
+        }
+        Ok(())
+    }
+
+    fn unready(&mut self, what: Ready) {
+        if let Ready::Attempt(op) = what {
+            self.alone_ready.remove(&op);
+        }
+        if let Some(at) = self.ready.iter().position(|ready| *ready == what) {
+            self.ready.remove(at);
+        }
+    }
+
+    /// Takes the operation's timer away, if it has one.
+    pub(super) fn disarm(&mut self, op: Operation) {
+        if let Some(due) = self.ops.get(op as usize).and_then(Op::due_ms) {
+            self.timers.remove(&(due, op));
+        }
+    }
+
+    fn fired(&mut self, op: Operation, outcome: Result<Json, Error>) -> Result<(), String> {
+        self.disarm(op);
+        self.forget_wait(op);
+        self.settle(op, outcome)
+    }
+
+    fn attempt_started(&mut self, op: Operation, n: u32, deadline_ms: u64) -> Result<(), String> {
+        self.disarm(op);
+        let step = self.step_mut(op)?;
+        if !matches!(step.phase, Phase::Ready | Phase::BackingOff { .. }) || n != step.attempts + 1 {
+            return Err(format!("attempt {n} of operation {op} cannot start: {:?}", step.phase));
+        }
+        step.attempts = n;
+        step.phase = Phase::Executing { n, deadline_ms };
+        self.timers.insert((deadline_ms, op));
+        self.unready(Ready::Attempt(op));
+        Ok(())
+    }
+
+    fn attempt_ended(&mut self, op: Operation, n: u32, outcome: &AttemptOutcome) -> Result<(), String> {
+        self.disarm(op);
+        let step = self.step_mut(op)?;
+        if !matches!(step.phase, Phase::Executing { n: open, .. } if open == n) {
+            return Err(format!("attempt {n} of operation {op} is not open"));
+        }
+        for effect in step.effects.iter_mut().filter(|effect| effect.in_flight) {
+            effect.in_flight = false;
+            effect.outcome = merged(effect.outcome, Outcome::Unknown);
+        }
+        match outcome {
+            AttemptOutcome::Succeeded(value) => {
+                step.phase = Phase::Done;
+                self.settle(op, Ok(value.clone()))?;
+            }
+            AttemptOutcome::Failed { error, next } => {
+                step.failures += 1;
+                match *next {
+                    Next::Retry { due_ms, alone } => {
+                        step.phase = Phase::BackingOff { due_ms };
+                        step.alone = alone;
+                        self.timers.insert((due_ms, op));
+                    }
+                    Next::GiveUp => {
+                        step.phase = Phase::Done;
+                        self.settle(op, Err(error.clone()))?;
+                    }
+                    Next::Unknown => step.phase = Phase::Unknown,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The back-off is over: the step can be attempted. Not journaled; it follows from the time.
+    pub(super) fn backed_off(&mut self, op: Operation) {
+        self.disarm(op);
+        if let Ok(step) = self.step_mut(op) {
+            step.phase = Phase::Ready;
+            let alone = step.alone;
+            self.ready.push_back(Ready::Attempt(op));
+            if alone {
+                self.alone_ready.insert(op);
+            }
+        }
+    }
+
+    fn dispatched(&mut self, at_ms: u64, d: &Dispatched) -> Result<(), String> {
+        let step = self.step_mut(d.op)?;
+        if !matches!(step.phase, Phase::Executing { n, .. } if n == d.n) {
+            return Err(format!("attempt {} of operation {} is not open", d.n, d.op));
+        }
+        match (d.effect as usize).checked_sub(1) {
+            Some(at) if at == step.effects.len() => step.effects.push(Effect {
+                what: d.what.clone(),
+                key: d.key.clone(),
+                first_sent_ms: at_ms,
+                last_sent_ms: at_ms,
+                renew_on: d.renew_on.clone(),
+                outcome: Outcome::NotDone,
+                in_flight: true,
+                done: None,
+            }),
+            Some(at) if at < step.effects.len() => {
+                let effect = &mut step.effects[at];
+                effect.in_flight = true;
+                effect.last_sent_ms = at_ms;
+                effect.renew_on.clone_from(&d.renew_on);
+            }
+            _ => return Err(format!("effect {} does not follow effect {}", d.effect, step.effects.len())),
+        }
+        Ok(())
+    }
+
+    fn settled(
+        &mut self,
+        op: Operation,
+        effect: u32,
+        evidence: &Evidence,
+        answer: Option<&RecordedAnswer>,
+    ) -> Result<(), String> {
+        let step = self.step_mut(op)?;
+        let found = (effect as usize).checked_sub(1).and_then(|at| step.effects.get_mut(at));
+        let effect = found.ok_or_else(|| format!("operation {op} has no effect {effect}"))?;
+        let sent = outcome_of(evidence, &effect.renew_on);
+        effect.in_flight = false;
+        effect.outcome = if planted(Fault::UnknownNotSticky) { sent } else { merged(effect.outcome, sent) };
+        if let (Outcome::Done, Evidence::Answered(status)) = (sent, evidence) {
+            effect.done = Some((*status, answer.cloned()));
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, op: Operation) -> Result<(), String> {
+        if !self.op(op)?.is_open() {
+            return Err(format!("operation {op} is not open"));
+        }
+        self.unready(Ready::Deliver(op));
+        self.unready(Ready::Attempt(op));
+        self.forget_wait(op);
+        let executing = matches!(self.step(op).map(|step| step.phase), Some(Phase::Executing { .. }));
+        if !executing {
+            self.disarm(op);
+        }
+        let state = self.op(op)?;
+        state.closed = true;
+        match &mut state.kind {
+            OpKind::Step(step) if !executing => step.abandon(),
+            // An event that was handed out but never told goes back to where it was: first in line.
+            OpKind::Wait { name, event, .. } => {
+                if let Some(payload) = event.take()
+                    && !planted(Fault::DropEvent)
+                {
+                    let name = name.clone();
+                    self.kept.push_front((name.clone(), payload));
+                    self.hand_out(&name);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn cancel_requested(&mut self, error: &Error) {
+        self.cancel = Some(error.clone());
+        self.cancelled_ops = self.ops.len();
+        self.ready.push_back(Ready::Cancel);
+        for at in 0..self.ops.len() {
+            let op = at as Operation;
+            let state = &mut self.ops[at];
+            if !state.is_open() || state.outcome.is_some() {
+                continue;
+            }
+            if let OpKind::Step(step) = &mut state.kind {
+                // An attempt under way is closed first, and says then what becomes of its step.
+                if matches!(step.phase, Phase::Executing { .. }) {
+                    continue;
+                }
+                if let Phase::BackingOff { due_ms } = step.phase {
+                    self.timers.remove(&(due_ms, op));
+                }
+                step.abandon();
+                let unknown = step.phase == Phase::Unknown;
+                self.unready(Ready::Attempt(op));
+                if unknown {
+                    continue;
+                }
+            }
+            self.disarm(op);
+            self.forget_wait(op);
+            // It exists: `at` is an index of `ops`.
+            let _ = self.settle(op, Err(error.clone()));
+        }
+    }
+
+    fn wait_begun(&mut self, op: Operation, name: &str, due_ms: Option<u64>) {
+        self.open_waits.entry(name.to_owned()).or_default().insert(op);
+        if let Some(due) = due_ms {
+            self.timers.insert((due, op));
+        }
+        self.hand_out(name);
+    }
+
+    /// Gives kept events of that name to its waits: the oldest to the oldest.
+    fn hand_out(&mut self, name: &str) {
+        while let Some(op) = self.open_waits.get(name).and_then(|waits| waits.first().copied()) {
+            let Some(at) = self.kept.iter().position(|(kept, _)| kept == name) else { return };
+            let Some((_, payload)) = self.kept.remove(at) else { return };
+            self.disarm(op);
+            self.forget_wait(op);
+            if let Some(Op { kind: OpKind::Wait { event, .. }, .. }) = self.ops.get_mut(op as usize) {
+                *event = Some(payload.clone());
+            }
+            // It exists: only operations of the run are in `open_waits`.
+            let _ = self.settle(op, Ok(payload));
+        }
+    }
+
+    /// A planted fault's work: a step whose result is recorded, but not delivered, is attempted again.
+    pub(super) fn forget_a_result(&mut self) {
+        let settled = |op: &Op| op.is_open() && matches!((&op.kind, &op.outcome), (OpKind::Step(_), Some(Ok(_))));
+        let Some(at) = self.ops.iter().position(settled) else { return };
+        self.ops[at].outcome = None;
+        if let OpKind::Step(step) = &mut self.ops[at].kind {
+            step.phase = Phase::Ready;
+        }
+        self.unready(Ready::Deliver(at as Operation));
+        self.ready.push_back(Ready::Attempt(at as Operation));
+    }
+
+    fn forget_wait(&mut self, op: Operation) {
+        if let Some(Op { kind: OpKind::Wait { name, .. }, .. }) = self.ops.get(op as usize)
+            && let Some(waits) = self.open_waits.get_mut(name)
+        {
+            waits.remove(&op);
+            if waits.is_empty() {
+                self.open_waits.remove(name);
+            }
+        }
+    }
+}
+
+impl Op {
+    /// When its timer is due, while it has one.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        match &self.kind {
+            OpKind::Step(step) => match step.phase {
+                Phase::BackingOff { due_ms } => Some(due_ms),
+                Phase::Executing { deadline_ms, .. } => Some(deadline_ms),
+                _ => None,
+            },
+            OpKind::Sleep { due_ms } => Some(*due_ms),
+            OpKind::Wait { due_ms, .. } => *due_ms,
+        }
+    }
+}
+
+impl Step {
+    fn new(begun: StepBegun) -> Self {
+        Self { begun, phase: Phase::Ready, attempts: 0, failures: 0, alone: false, effects: Vec::new() }
+    }
+
+    /// Nobody will attempt it any more. What may have happened stays unknown.
+    fn abandon(&mut self) {
+        let unknown = self.begun.effect != EffectClass::Repeatable && self.has_unknown();
+        self.phase = if unknown { Phase::Unknown } else { Phase::Done };
+    }
+}

@@ -1,0 +1,90 @@
+//! What falls due: sleeps, waits, back-offs, deadlines, delays of bodies. Never before its time.
+
+use super::attempt::{Closing, Open, Stage, Why};
+use super::machine::{Machine, Mode, Told};
+use super::state::{OpKind, Phase};
+use crate::contract::{Answer, Operation};
+use crate::fault::{Fault, planted};
+use crate::journal::entry::Record;
+
+impl Machine {
+    /// When something falls due next, in ms since the Unix epoch.
+    #[must_use]
+    pub fn next_due_ms(&self) -> Option<u64> {
+        let timer = self.state.timers.first().map(|(due, _)| *due);
+        let delay = self.delays.first().map(|(due, _)| *due);
+        let run = self.state.started.deadline_ms.filter(|_| self.state.cancel.is_none());
+        [timer, delay, run].into_iter().flatten().min()
+    }
+
+    pub(super) fn time(&mut self, now_ms: u64, random: u64) {
+        if self.mode == Mode::Verify {
+            return;
+        }
+        self.delays_elapsed(now_ms);
+        self.deadlines(now_ms, random);
+        // Nothing else is recorded before the code has shown that it still is the run's.
+        if self.guest.live && self.ending.is_none() {
+            self.fire_due(now_ms);
+            if self.state.started.deadline_ms.is_some_and(|deadline| deadline <= now_ms) {
+                self.run_timed_out(now_ms, random);
+            }
+        }
+    }
+
+    fn delays_elapsed(&mut self, now_ms: u64) {
+        while let Some(&(due, exchange)) = self.delays.first().filter(|(due, _)| *due <= now_ms) {
+            self.delays.remove(&(due, exchange));
+            let Some(op) = self.exchanges.remove(&exchange) else { continue };
+            if let Some(live) = self.live.get_mut(&op)
+                && matches!(live.open.remove(&exchange), Some(Open::Delay { .. }))
+            {
+                self.told.push_back(Told::Answered { op, exchange, answer: Ok(Answer::Elapsed) });
+            }
+        }
+    }
+
+    /// Closes attempts whose deadline has passed. Once: what they wait for then is their requests' settlement.
+    fn deadlines(&mut self, now_ms: u64, random: u64) {
+        let overdue: Vec<Operation> =
+            self.live.iter().filter(|(_, live)| live.deadline_ms <= now_ms).map(|(op, _)| *op).collect();
+        for op in overdue {
+            let Some(live) = self.live.get_mut(&op) else { continue };
+            // Its timer has done its work; the deadline is not looked at again.
+            live.deadline_ms = u64::MAX;
+            let n = live.n;
+            let executing = matches!(live.stage, Stage::Executing);
+            self.state.disarm(op);
+            if executing {
+                let error = self.timeout_error(op, n);
+                self.close_attempt(op, Closing { error, why: Why::Deadline }, now_ms, random);
+            } else {
+                self.drop_exchanges(op, true);
+            }
+        }
+    }
+
+    pub(super) fn fire_due(&mut self, now_ms: u64) {
+        let early = if planted(Fault::EarlyTimer) { 3 } else { 0 };
+        let due: Vec<(u64, Operation)> =
+            self.state.timers.iter().copied().take_while(|(due, _)| *due <= now_ms.saturating_add(early)).collect();
+        for (due, op) in due {
+            match self.state.ops.get(op as usize).map(|op| &op.kind) {
+                Some(OpKind::Sleep { .. }) => drop(self.record(now_ms, Record::TimerFired { op })),
+                Some(OpKind::Wait { .. }) => drop(self.record(now_ms, Record::WaitExpired { op })),
+                Some(OpKind::Step(step)) if matches!(step.phase, Phase::BackingOff { .. }) => {
+                    self.state.timers.remove(&(due, op));
+                    self.state.backed_off(op);
+                }
+                _ => {}
+            }
+        }
+        if planted(Fault::EarlyAttempt) {
+            for op in 0..self.state.ops.len() as Operation {
+                if matches!(self.state.step(op).map(|step| step.phase), Some(Phase::BackingOff { .. })) {
+                    self.state.backed_off(op);
+                }
+            }
+        }
+    }
+}
