@@ -1,1 +1,46 @@
-//! Being built.
+//! Stepwell's durable storage: runs, their journals and logs, timers, inboxes and modules, in SQLite or in memory.
+//!
+//! The engine appends to a run's journal without waiting for the disk, and waits only before something leaves or is shown:
+//!
+//! ```text
+//! append ─┐                                          ┌─ SQLite: one writing connection
+//! append ─┼─► queue ─► one transaction (group) ─► ledger
+//! event  ─┘     ▲        rules of each write (apply) └─ memory: the same, for tests
+//!               └ durable(ticket): commit now, on this thread if nobody else is committing
+//! ```
+//!
+//! Everything but the rows themselves is shared by both implementations. What entries mean is not known here, nor when a run
+//! goes on: that is the core's and the engine's.
+
+mod apply;
+mod error;
+mod group;
+mod grouped;
+pub mod ledger;
+mod memory;
+mod pending;
+mod rows;
+mod sqlite;
+mod status;
+mod stopped;
+mod store;
+pub mod testing;
+
+pub use error::{Result, StoreError};
+pub use group::Gather;
+pub use grouped::Grouped;
+pub use memory::{MemoryLedger, MemoryReads};
+pub use pending::{Pending, Ticket};
+pub use rows::{
+    Append, Delivered, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange, RunFilter,
+    RunKey, RunList, RunRow, Started, UnreadableRun,
+};
+pub use sqlite::{Durability, SqliteLedger, SqliteOptions, SqliteReads, read_only};
+pub use status::{Status, UnknownStatus};
+pub use store::{Reads, Store};
+
+/// The store on disk.
+pub type SqliteStore = Grouped<SqliteLedger>;
+
+/// The store in memory, with commits that fail on command: for tests.
+pub type MemoryStore = Grouped<testing::Faulty<MemoryLedger>>;

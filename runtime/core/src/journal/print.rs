@@ -53,7 +53,7 @@ impl Printer {
             Record::Delivered { .. } | Record::CancelDelivered => self.turn += 1,
             _ => {}
         }
-        let what = self.what(&entry.record);
+        let what = without_controls(&self.what(&entry.record));
         match self.times {
             Times::Hidden => what,
             Times::Relative => format!("{:>9} {what}", self.since(entry.at_ms)),
@@ -162,9 +162,14 @@ fn shown(json: &Json) -> String {
 /// One line of bounded length, whatever the text holds.
 fn line_of(text: &str) -> String {
     let cut = text.floor_char_boundary(SHOWN_BYTES);
-    let mut line: String = text[..cut].chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let mut line = without_controls(&text[..cut]);
     if cut < text.len() {
         let _ = write!(line, "… ({} bytes)", text.len());
     }
     line
+}
+
+/// Whatever stands in a journal, it cannot break the line or steer a terminal.
+fn without_controls(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -45,9 +45,10 @@ fn bounded(key: String) -> String {
         return key;
     }
     let digest = Digest::of(key.as_bytes());
-    // A key is ASCII, so any index is a character boundary.
+    // A key is ASCII, so any index is a character boundary. No name is written with a `!`, so that no other step's key looks
+    // like this one.
     let head = &key[..MAX_KEY_CHARS - digest.as_str().len() - 1];
-    format!("{head}~{digest}")
+    format!("{head}!{digest}")
 }
 
 #[cfg(test)]

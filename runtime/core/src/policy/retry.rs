@@ -99,7 +99,9 @@ impl RetryPolicy {
         if base == 0 {
             return 0;
         }
-        let low = ((base as f64 * (1.0 - self.jitter)) as u64).clamp(1, base);
+        // The random share is rounded down, so that no delay lies below the interval.
+        let share = (base as f64 * self.jitter) as u64;
+        let low = base.saturating_sub(share).max(1);
         low + random % (base - low + 1)
     }
 
@@ -139,7 +141,7 @@ pub fn parse_fields(value: &serde_json::Value) -> Result<RetryFields, InvalidFie
     let object = value.as_object().ok_or_else(|| invalid("retry", value, "an object"))?;
     let mut fields = RetryFields::default();
     for (name, value) in object {
-        let whole = || value.as_u64().ok_or_else(|| invalid(name, value, "a whole number, 0 or more"));
+        let whole = || whole_number(value).ok_or_else(|| invalid(name, value, "a whole number, 0 or more"));
         let number = || value.as_f64().ok_or_else(|| invalid(name, value, "a finite number"));
         match name.as_str() {
             "maxAttempts" => {
@@ -157,4 +159,11 @@ pub fn parse_fields(value: &serde_json::Value) -> Result<RetryFields, InvalidFie
     }
     RetryPolicy::default().overridden(&fields)?;
     Ok(fields)
+}
+
+/// The whole number, also where it is written as `1e3` or `5.0`; beyond 2^53 only where it is written in digits.
+fn whole_number(value: &serde_json::Value) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float = || value.as_f64().filter(|f| f.fract() == 0.0 && (0.0..=EXACT).contains(f)).map(|f| f as u64);
+    value.as_u64().or_else(float)
 }

@@ -129,7 +129,9 @@ impl Machine {
             let executing = matches!(live.stage, Stage::Executing);
             let overdue = now_ms >= live.deadline_ms;
             let (error, why) = match owner {
-                Some(owner) if owner == op && error.is(Code::TurnTimeout) && overdue => {
+                Some(owner)
+                    if owner == op && (error.is(Code::StepTimeout) || error.is(Code::TurnTimeout) && overdue) =>
+                {
                     let n = live.n;
                     (self.timeout_error(op, n), Why::Trapped)
                 }

@@ -160,8 +160,8 @@ impl std::error::Error for LoadError {}
 /// How long the turn that was just delivered may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnLimit {
-    /// Computing time, in ms.
-    pub budget_ms: u64,
+    /// It is a turn of a step's body, else of workflow code: each has its budget of computing time.
+    pub of_body: bool,
     /// When the turn is to be interrupted whatever it does, in ms since the Unix epoch.
     pub deadline_ms: Option<u64>,
 }
@@ -323,11 +323,10 @@ impl Machine {
     #[must_use]
     pub fn turn_limit(&self) -> TurnLimit {
         match self.guest.owner {
-            Owner::Workflow => TurnLimit { budget_ms: limits::WORKFLOW_TURN_BUDGET_MS, deadline_ms: None },
-            Owner::Body(attempt) => TurnLimit {
-                budget_ms: limits::BODY_TURN_BUDGET_MS,
-                deadline_ms: self.live.get(&attempt.operation).map(|live| live.deadline_ms),
-            },
+            Owner::Workflow => TurnLimit { of_body: false, deadline_ms: None },
+            Owner::Body(attempt) => {
+                TurnLimit { of_body: true, deadline_ms: self.live.get(&attempt.operation).map(|live| live.deadline_ms) }
+            }
         }
     }
 

@@ -43,6 +43,24 @@ impl Machine {
         self.guest.cursor >= self.state.script.len()
     }
 
+    /// Whether the run has gone past its journal's end, so that new things may be recorded.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.guest.live
+    }
+
+    /// Whether the run's end is decided and only its requests are waited for.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// The recorded time of the latest entry, in ms since the Unix epoch.
+    #[must_use]
+    pub fn recorded_ms(&self) -> u64 {
+        self.state.at_ms
+    }
+
     /// Checks a command against the journal. `Some` is the recorded operation; `None` where the command is new.
     pub(super) fn replayed(&mut self, came: Came<'_>) -> Result<Option<Operation>, Error> {
         if let Some(mismatch) = &self.stopped {

@@ -11,8 +11,13 @@ impl Machine {
     /// When something falls due next, in ms since the Unix epoch.
     #[must_use]
     pub fn next_due_ms(&self) -> Option<u64> {
-        let timer = self.state.timers.first().map(|(due, _)| *due);
         let delay = self.delays.first().map(|(due, _)| *due);
+        // While it replays or ends, only what is under way is looked at: nothing else is recorded then.
+        if !self.guest.live || self.ending.is_some() {
+            let deadlines = self.live.values().map(|live| live.deadline_ms).filter(|due| *due != u64::MAX);
+            return deadlines.chain(delay).min();
+        }
+        let timer = self.state.timers.first().map(|(due, _)| *due);
         let run = self.state.started.deadline_ms.filter(|_| self.state.cancel.is_none());
         [timer, delay, run].into_iter().flatten().min()
     }

@@ -1,0 +1,109 @@
+// The context that a workflow's handler is given. Its functions need no `this`, so that it can be taken apart.
+
+import * as check from "./check.js";
+import * as host from "./host.js";
+import { now, random } from "./clock.js";
+import { durationMs, instantMs } from "./duration.js";
+import { decode, encode } from "./json.js";
+import { operationPromise } from "./operations.js";
+import { runStep } from "./step.js";
+import { AbortController } from "./web/abort.js";
+
+const controller = new AbortController();
+
+export function runContext(input) {
+  return {
+    input,
+    runId: host.runId(),
+    step: { run: runStep },
+    sleep,
+    sleepUntil,
+    waitForEvent,
+    start,
+    sendEvent,
+    continueAsNew,
+    now,
+    random,
+    log,
+    setStatus,
+    signal: controller.signal,
+  };
+}
+
+/// The run was asked to cancel. Its open operations fail by their own deliveries; the signal only tells of it.
+export function cancelRun() {
+  controller.abort(new DOMException("the run was asked to cancel", "AbortError"));
+}
+
+export function sleep(duration) {
+  return sleepMs(durationMs("sleep", duration));
+}
+
+export function sleepUntil(instant) {
+  return sleepMs(Math.max(0, instantMs("sleepUntil", instant) - now()));
+}
+
+function sleepMs(ms) {
+  const due = now() + ms;
+  const again = () => host.sleep(Math.max(0, due - now()));
+  return operationPromise(host.sleep(ms), { what: `a sleep of ${ms} ms`, again, decode: () => undefined });
+}
+
+/// The event's payload, or null when it did not come in time.
+export function waitForEvent(name, options) {
+  check.text("waitForEvent, name", name);
+  const where = `waitForEvent("${name}")`;
+  const given = check.options(`${where}, options`, options, ["timeoutMs"]);
+  const timeoutMs = check.optionalMs(`${where}, timeoutMs`, given.timeoutMs);
+  const again = () => host.waitEvent(name.toWellFormed(), timeoutMs);
+  const recover = ({ code }) => (code === "workflows.wait_timeout" ? { value: null } : undefined);
+  return operationPromise(again(), { what: `the wait for event "${name}"`, again, recover, decode });
+}
+
+/// Starts a child run: its result, or its run id where it is detached.
+export function start(workflow, input, options) {
+  // The value that `workflow(...)` returns names it as well.
+  const name = check.text("start, workflow", typeof workflow === "object" && workflow !== null ? workflow.name : workflow);
+  const where = `start("${name}")`;
+  const given = check.options(`${where}, options`, options, ["runKey", "detached", "onParentClose", "tags"]);
+  const number = host.startRun(name, encode(`${where}, input`, input), {
+    runKey: check.optionalText(`${where}, runKey`, given.runKey),
+    detached: check.flag(`${where}, detached`, given.detached, false),
+    onParentClose: check.oneOf(`${where}, onParentClose`, given.onParentClose ?? "cancel", ["cancel", "abandon"]),
+    tags: tags(`${where}, tags`, given.tags),
+  });
+  return operationPromise(number, { what: `the child run of "${name}"`, decode });
+}
+
+function tags(where, given) {
+  if (given === undefined) return [];
+  if (typeof given !== "object" || given === null || Array.isArray(given)) check.refuse(where, "an object of strings", given);
+  return Object.entries(given).map(([key, value]) => [key.toWellFormed(), check.text(`${where}.${key}`, value, { empty: true })]);
+}
+
+export function sendEvent(run, name, payload) {
+  check.text("sendEvent, run id", run);
+  check.text("sendEvent, name", name);
+  const number = host.sendEvent(run.toWellFormed(), name.toWellFormed(), encode(`sendEvent("${name}"), payload`, payload));
+  return operationPromise(number, { what: `the event "${name}" to ${run}`, decode: () => undefined });
+}
+
+/// Ends this run and goes on in a fresh one: `return continueAsNew(input)`.
+export function continueAsNew(input) {
+  host.continueAsNew(encode("continueAsNew, input", input));
+}
+
+export function setStatus(status) {
+  host.setStatus(check.text("setStatus", status, { empty: true }));
+}
+
+/// A line of the run's log, with fields of data. `log(...)` is `log.info(...)`.
+export const log = lineOf("info");
+for (const level of ["trace", "debug", "info", "warn", "error"]) log[level] = lineOf(level);
+
+function lineOf(level) {
+  return (message, fields) => {
+    check.text("log, message", message, { empty: true });
+    host.log(level, message.toWellFormed(), fields === undefined ? null : encode("log, fields", fields));
+  };
+}

@@ -1,0 +1,6 @@
+// What the component exports: the contract's `workflows` interface.
+
+import { describe } from "./registry.js";
+import { run } from "./run.js";
+
+export const guest = { describe, run };

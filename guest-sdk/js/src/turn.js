@@ -1,0 +1,88 @@
+// Whose turn it is, and which attempts and exchanges are open. Every delivery begins a turn; a turn begun by a step's attempt,
+// an answer to it or its expiry belongs to that attempt, every other to the workflow's code.
+
+import { WorkflowError } from "./errors.js";
+import { AbortController } from "./web/abort.js";
+
+/// The attempt that owns this turn, or null in the workflow's own.
+let owner = null;
+/// Open attempts by "operation/number".
+const attempts = new Map();
+/// Open exchanges by number: `{ attempt, resolve, reject }`.
+const exchanges = new Map();
+
+export function turnOwner() {
+  return owner;
+}
+
+export function openAttempts() {
+  return attempts.size;
+}
+
+export function beginWorkflowTurn() {
+  owner = null;
+}
+
+/// Begins an attempt and its first turn.
+export function beginAttempt(event) {
+  const attempt = {
+    id: event.id,
+    idempotencyKey: event.idempotencyKey,
+    operationKey: event.operationKey,
+    open: true,
+    /// Told when the attempt ends: failures that its body did not wait for.
+    unheard: [],
+    controller: new AbortController(),
+  };
+  attempts.set(nameOf(attempt.id), attempt);
+  owner = attempt;
+  return attempt;
+}
+
+/// The attempt has answered: what its body leaves behind can do nothing more under its name.
+export function endAttempt(attempt) {
+  attempt.open = false;
+  attempts.delete(nameOf(attempt.id));
+  for (const tell of attempt.unheard.splice(0)) tell();
+}
+
+/// The host has closed the attempt: its signal fires and what it waits for is given up.
+export function expireAttempt(id) {
+  const attempt = attempts.get(nameOf(id));
+  owner = attempt ?? closedAttempt(id);
+  if (!attempt) return;
+  endAttempt(attempt);
+  const reason = new DOMException("the attempt was closed: its time is over, or nobody waits for it any more", "AbortError");
+  attempt.controller.abort(reason);
+  for (const [number, exchange] of exchanges) {
+    if (exchange.attempt !== attempt) continue;
+    exchanges.delete(number);
+    exchange.reject(reason);
+  }
+}
+
+/// Opens an exchange of an attempt; `begin` asks the host and returns its number.
+export function openExchange(attempt, what, begin) {
+  if (!attempt.open) {
+    throw new WorkflowError("workflows.attempt_closed", `${what}: this attempt of the step is over`, { retry: "never" });
+  }
+  const number = begin(attempt.id);
+  return new Promise((resolve, reject) => exchanges.set(number, { attempt, resolve, reject }));
+}
+
+/// Takes an exchange out of the table and gives its turn to its attempt. Undefined where nobody waits for it any more.
+export function takeExchange(number) {
+  const exchange = exchanges.get(number);
+  exchanges.delete(number);
+  owner = exchange?.attempt ?? closedAttempt(null);
+  return exchange;
+}
+
+/// A turn that belongs to an attempt which is gone: nothing may be begun in it.
+function closedAttempt(id) {
+  return { id, open: false };
+}
+
+function nameOf({ operation, number }) {
+  return `${operation}/${number}`;
+}

@@ -1,0 +1,39 @@
+// Loads the SDK and a workflow's source into a fresh realm that has the language's own globals and nothing else, like the
+// engine the SDK is made for, and gives it the contract's imports.
+
+import { readFile } from "node:fs/promises";
+import vm from "node:vm";
+
+const SDK = new URL("../../src/", import.meta.url);
+
+/// `imports` are the objects `commands` and `turns`. Answers `{ guest, globals, sdk }`.
+export async function loadGuest(source, imports) {
+  // DOMException is among the engine's own globals.
+  const context = vm.createContext({ DOMException });
+  const modules = new Map();
+  const synthetic = (name, value) =>
+    new vm.SyntheticModule(["default"], function () { this.setExport("default", value); }, { context, identifier: name });
+  modules.set("stepwell:workflow/commands@0.1.0", synthetic("commands", imports.commands));
+  modules.set("stepwell:workflow/turns@0.1.0", synthetic("turns", imports.turns));
+
+  const load = (url) => {
+    if (!modules.has(url)) modules.set(url, readFile(new URL(url), "utf8").then((text) => sourceModule(text, url, context)));
+    return modules.get(url);
+  };
+  const link = (specifier, referrer) => {
+    if (modules.has(specifier)) return modules.get(specifier);
+    if (specifier === "stepwell") return load(new URL("index.js", SDK).href);
+    return load(new URL(specifier, referrer.identifier).href);
+  };
+  const sdk = await load(new URL("index.js", SDK).href);
+  await sdk.link(link);
+  await sdk.evaluate();
+  const user = sourceModule(source, "test:workflow.js", context);
+  await user.link(link);
+  await user.evaluate();
+  return { guest: sdk.namespace.guest, globals: context, sdk: sdk.namespace };
+}
+
+function sourceModule(source, identifier, context) {
+  return new vm.SourceTextModule(source, { identifier, context });
+}

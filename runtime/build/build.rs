@@ -1,0 +1,32 @@
+//! Makes the table of the JavaScript SDK's files that the crate embeds: all `.js` under `guest-sdk/js/src`.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guest-sdk/js/src").canonicalize()?;
+    let mut files = Vec::new();
+    collect(&root, &mut files)?;
+    files.sort();
+    let mut table = String::from("&[\n");
+    for file in files {
+        let name = file.strip_prefix(&root).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
+        table.push_str(&format!("    ({name:?}, include_str!({file:?})),\n"));
+    }
+    table.push_str("]\n");
+    let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo sets OUT_DIR"))?;
+    fs::write(Path::new(&out).join("sdk_files.rs"), table)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "js") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! Runs played by hand, each compared with a journal that a person has read. One test, one rule.
+
+mod charge;
+mod effects;
+mod ends;
+mod events;
+mod recovery;
+mod steps;
+mod unknown;

@@ -1,0 +1,15 @@
+//! Tests of the pure part through its public surface: rules as vectors and properties, runs as golden journals.
+//!
+//! No wasm, no clock, no disk but the files beside this one.
+
+// Also in functions that are no tests themselves: here a panic is the answer.
+#![allow(clippy::unwrap_used)]
+
+mod codec;
+mod golden;
+mod http;
+mod keys;
+mod pages;
+mod play;
+mod retry;
+mod vectors;

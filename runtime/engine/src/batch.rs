@@ -1,0 +1,130 @@
+//! What a run's task writes: gathered in the order of the machine's outputs, handed to the store after each turn.
+
+use std::sync::Arc;
+
+use stepwell_core::journal::entry::{Entry, RunOutcome};
+use stepwell_core::run::LogLine;
+use stepwell_store::{Append, LogRow, RunChange, RunKey, Status, Store, Ticket};
+
+use crate::watch::{Publisher, RunEvent, Watchers};
+
+/// The writing side of one run.
+pub(crate) struct Writing {
+    run: RunKey,
+    store: Arc<dyn Store>,
+    watchers: Arc<Watchers>,
+    publisher: Publisher,
+    next_seq: u64,
+    entries: Vec<Vec<u8>>,
+    logs: Vec<LogRow>,
+    change: Option<RunChange>,
+    events: Vec<RunEvent>,
+    status: Status,
+    status_text: Option<String>,
+    last: Option<Ticket>,
+}
+
+impl Writing {
+    /// For a run whose journal has `next_seq` entries.
+    pub(crate) fn new(
+        run: RunKey,
+        store: Arc<dyn Store>,
+        watchers: Arc<Watchers>,
+        next_seq: u64,
+        status: Status,
+    ) -> Self {
+        let publisher = Publisher::new(run, store.clone(), watchers.clone());
+        Self {
+            run,
+            store,
+            watchers,
+            publisher,
+            next_seq,
+            entries: Vec::new(),
+            logs: Vec::new(),
+            change: None,
+            events: Vec::new(),
+            status,
+            status_text: None,
+            last: None,
+        }
+    }
+
+    pub(crate) fn entry(&mut self, entry: Entry, bytes: Vec<u8>) {
+        let seq = self.next_seq + self.entries.len() as u64;
+        self.entries.push(bytes);
+        self.events.push(RunEvent::Entry { seq, entry });
+    }
+
+    pub(crate) fn log(&mut self, line: LogLine) {
+        self.logs.push(LogRow {
+            turn: line.turn,
+            index: line.index,
+            at_ms: line.at_ms,
+            level: line.level as u8,
+            step: line.step.as_ref().map(ToString::to_string),
+            text: line.message.clone(),
+            fields: line.fields.as_ref().map(ToString::to_string),
+        });
+        self.events.push(RunEvent::Log(line));
+    }
+
+    pub(crate) fn status_text(&mut self, text: String) {
+        self.events.push(RunEvent::StatusText(text.clone()));
+        self.status_text = Some(text);
+    }
+
+    /// The run stands differently from now on; `event` says so to its watchers.
+    pub(crate) fn change(&mut self, change: RunChange, event: Option<RunEvent>) {
+        self.status = change.status;
+        self.change = Some(change);
+        self.events.extend(event);
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Hands over what has gathered, and gives the ticket after which all of it is durable.
+    pub(crate) fn hand_over(&mut self, now_ms: u64) -> Ticket {
+        if let Some(text) = self.status_text.take() {
+            let status = self.status;
+            let change = self.change.get_or_insert_with(|| RunChange::to(status, now_ms));
+            change.status_text = Some(text);
+        }
+        let empty = self.entries.is_empty() && self.logs.is_empty() && self.change.is_none();
+        if let Some(ticket) = self.last.filter(|_| empty) {
+            if !self.events.is_empty() {
+                self.tell(ticket);
+            }
+            return ticket;
+        }
+        let entries = std::mem::take(&mut self.entries);
+        let first_seq = self.next_seq;
+        self.next_seq += entries.len() as u64;
+        let mut append = Append::entries(self.run, first_seq, entries);
+        append.logs = std::mem::take(&mut self.logs);
+        append.change = self.change.take();
+        let ticket = self.store.append(append);
+        self.last = Some(ticket);
+        self.tell(ticket);
+        ticket
+    }
+
+    fn tell(&mut self, ticket: Ticket) {
+        let events = std::mem::take(&mut self.events);
+        if !events.is_empty() && self.watchers.has(self.run) {
+            self.publisher.publish(ticket, events);
+        }
+    }
+}
+
+/// The status of a run that ended so, and its result or error as JSON.
+pub(crate) fn ended(outcome: &RunOutcome) -> (Status, String) {
+    let error = |error| serde_json::to_string(error).unwrap_or_else(|_| "null".to_owned());
+    match outcome {
+        RunOutcome::Succeeded(value) => (Status::Succeeded, value.to_string()),
+        RunOutcome::Failed(failure) => (Status::Failed, error(failure)),
+        RunOutcome::Cancelled(reason) => (Status::Cancelled, error(reason)),
+    }
+}

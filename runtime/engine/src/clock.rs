@@ -1,0 +1,44 @@
+//! Real time and chance, as the machine is given them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Ms since the Unix epoch.
+pub(crate) fn real_now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A number that is uniform over all of `u64`.
+pub(crate) fn random() -> u64 {
+    // A version 4 id is random but for six bits: two of them make 64 that are.
+    let (a, b) = (uuid::Uuid::new_v4().as_u128(), uuid::Uuid::new_v4().as_u128());
+    ((a >> 96) as u64) << 32 | (b >> 96) as u64
+}
+
+/// A run's clock: real time, put forward where the run has already seen a later one. So a clock that was set back, or sleeps that
+/// were skipped, do not make what follows wait.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunClock {
+    ahead_ms: u64,
+}
+
+impl RunClock {
+    /// The clock of a run whose journal ends at this time.
+    pub(crate) fn after(recorded_ms: u64) -> Self {
+        Self { ahead_ms: recorded_ms.saturating_sub(real_now_ms()) }
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        real_now_ms().saturating_add(self.ahead_ms)
+    }
+
+    /// A time of the run's as a real one.
+    pub(crate) fn to_real_ms(self, at_ms: u64) -> u64 {
+        at_ms.saturating_sub(self.ahead_ms)
+    }
+
+    /// Puts the clock forward to this time of the run's.
+    pub(crate) fn skip_to(&mut self, at_ms: u64) {
+        self.ahead_ms = self.ahead_ms.saturating_add(at_ms.saturating_sub(self.now_ms()));
+    }
+}

@@ -1,0 +1,97 @@
+//! Taking a run up: from its journal to a task that drives it.
+
+use stepwell_core::error::{Code, Error};
+use stepwell_core::run::Mode;
+use stepwell_store::{RunChange, RunKey, Status};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use crate::batch::Writing;
+use crate::clock::{RunClock, real_now_ms};
+use crate::commands::Handle;
+use crate::driver::{Driver, End, Message};
+use crate::effects::{InFlight, Outside};
+use crate::engine::Engine;
+use crate::watch::RunEvent;
+
+/// Drives a run for as long as it has something to do. A run that cannot be taken up is set aside by name; others are not hindered.
+pub(crate) async fn drive(
+    engine: &Engine,
+    key: RunKey,
+    fresh: bool,
+    by_hand: bool,
+    sender: UnboundedSender<Message>,
+    messages: UnboundedReceiver<Message>,
+) -> End {
+    match prepare(engine, key, fresh, by_hand, sender, messages).await {
+        Ok(driver) => driver.run().await,
+        Err(error) => {
+            tracing::error!(run = key, %error, "the run is set aside");
+            set_aside(engine, key, &error).await;
+            End::Done
+        }
+    }
+}
+
+async fn prepare(
+    engine: &Engine,
+    key: RunKey,
+    fresh: bool,
+    by_hand: bool,
+    sender: UnboundedSender<Message>,
+    messages: UnboundedReceiver<Message>,
+) -> Result<Driver, Error> {
+    let place = engine.places().clone().acquire_owned().await;
+    let place = place.map_err(|_| Error::new(Code::Internal, "the engine is closed"))?;
+    // Whatever an earlier failure of the store left behind: what is durable now is what there is.
+    engine.store().recover(key);
+    let machine = engine.machine(key, Mode::Continue)?;
+    let loaded = engine.loaded(machine.digest()).await?;
+    let workflow = loaded.workflow(Some(&machine.started().workflow))?;
+    let outside = Outside {
+        client: engine.client().clone(),
+        destinations: engine.reach().of(workflow)?,
+        secrets: workflow.secrets.clone(),
+    };
+    let clock = RunClock::after(machine.recorded_ms());
+    let mut writing = Writing::new(
+        key,
+        engine.store().clone(),
+        engine.watchers().clone(),
+        machine.entries(),
+        Status::Running,
+    );
+    writing.change(RunChange::to(Status::Running, real_now_ms()), None);
+    Ok(Driver {
+        engine: engine.clone(),
+        key,
+        module: loaded.module.clone(),
+        shared: Handle::new(machine, clock, outside),
+        writing,
+        sender,
+        messages,
+        fresh,
+        by_hand,
+        invocation: None,
+        in_flight: InFlight::default(),
+        event: None,
+        end: None,
+        stopping: false,
+        inbox: true,
+        _place: place,
+    })
+}
+
+/// Marks the run as paused, as far as the store lets it, and tells its watchers why.
+async fn set_aside(engine: &Engine, key: RunKey, error: &Error) {
+    let mut change = RunChange::to(Status::Paused, real_now_ms());
+    change.detail = Some(error.to_string());
+    let entries = engine.store().read().journal(key).map(|journal| journal.len() as u64);
+    if let Ok(entries) = entries {
+        let append = stepwell_store::Append::entries(key, entries, Vec::new()).with_change(change);
+        let ticket = engine.store().append(append);
+        if let Err(error) = engine.store().durable(ticket).await {
+            tracing::error!(run = key, %error, "the run could not be marked as paused");
+        }
+    }
+    engine.watchers().tell(key, &RunEvent::Paused(error.clone()));
+}

@@ -1,0 +1,411 @@
+//! A run's task: it moves data between the machine, the instance, the store and the world, and decides nothing.
+//!
+//! ```text
+//!   build the instance ──> turn ──> what came of it to the machine ──> its outputs are carried out ──┐
+//!            ^               ^                                                                       │
+//!            │               └────────────── an event to deliver ────────────────────────────────────┤
+//!            └── rebuild ────────────────────────────────────────────────────────────────────────────┤
+//!                            wait for a message or for time, or give the instance up ────────────────┘
+//! ```
+
+use std::time::{Duration, Instant};
+
+use stepwell_core::contract::{Event, Evidence, Exchange, Response};
+use stepwell_core::error::{Code, Error};
+use stepwell_core::run::{Activity, Awaited, Input, Output};
+use stepwell_host::{Invocation, Module, TurnDeadline, TurnEnd};
+use stepwell_store::{RunChange, RunKey, Status, StoreError};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use crate::batch::{Writing, ended};
+use crate::clock::{random, real_now_ms};
+use crate::commands::{Handle, Shared};
+use crate::effects::{InFlight, store_error};
+use crate::engine::Engine;
+use crate::watch::RunEvent;
+
+/// What a run's task is told.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A request is over.
+    Settled { exchange: Exchange, evidence: Evidence, answer: Result<Response, Error> },
+    /// Something is in the run's inbox.
+    Inbox,
+    /// The run is to be cancelled.
+    Cancel(Error),
+    /// The engine stops: the run is to be left where it is.
+    Stop,
+    /// What was to be durable is not.
+    StoreFailed(StoreError),
+}
+
+/// How a run's task ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The run is over, or set aside; watchers know.
+    Done,
+    /// It waits without an instance, until this real time at the latest.
+    Parked { wake_at_ms: Option<u64> },
+}
+
+pub(crate) struct Driver {
+    pub(crate) engine: Engine,
+    pub(crate) key: RunKey,
+    pub(crate) module: Module,
+    pub(crate) shared: Handle,
+    pub(crate) writing: Writing,
+    pub(crate) sender: UnboundedSender<Message>,
+    pub(crate) messages: UnboundedReceiver<Message>,
+    /// Its journal was written in this process and nothing has run yet: there is nothing to recover.
+    pub(crate) fresh: bool,
+    /// A person asked for this recovery: the limit does not apply.
+    pub(crate) by_hand: bool,
+    pub(crate) invocation: Option<Invocation>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) event: Option<Event>,
+    pub(crate) end: Option<End>,
+    pub(crate) stopping: bool,
+    /// The inbox is to be read, once the run is live.
+    pub(crate) inbox: bool,
+    /// The place among live instances. Held for as long as there is an instance.
+    pub(crate) _place: OwnedSemaphorePermit,
+}
+
+impl Driver {
+    /// Drives the run until it is over, set aside, or waits for something that is not near.
+    pub(crate) async fn run(mut self) -> End {
+        loop {
+            if let Some(end) = self.end.take() {
+                return end;
+            }
+            if self.stopping {
+                self.stop().await;
+                continue;
+            }
+            if self.invocation.is_none() && !self.is_ending() {
+                self.build().await;
+                if self.end.is_some() {
+                    continue;
+                }
+            }
+            if self.invocation.is_some() {
+                self.turn().await;
+            }
+            while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || self.is_ending()) {
+                if self.stopping {
+                    self.stop().await;
+                } else if self.inbox && self.invocation.is_some() && self.shared.lock().machine.is_live() {
+                    self.read_inbox();
+                    self.handle(Input::Quiet);
+                } else if !self.park_if_idle().await {
+                    self.wait().await;
+                }
+            }
+        }
+    }
+
+    /// The function has returned, or the host ended the run; only requests are waited for.
+    fn is_ending(&self) -> bool {
+        self.shared.lock().machine.is_ending()
+    }
+
+    /// Makes an instance. A rebuild is durable before it, so that a run which takes the process down with it is counted.
+    async fn build(&mut self) {
+        self.event = None;
+        if !std::mem::take(&mut self.fresh) {
+            let resumed = {
+                let mut shared = self.shared.lock();
+                let Shared { machine, clock, .. } = &mut *shared;
+                machine.resume(clock.now_ms(), std::mem::take(&mut self.by_hand))
+            };
+            if let Err(error) = resumed {
+                self.set_aside(error).await;
+                return;
+            }
+            self.carry_out();
+            if !self.durable().await {
+                return;
+            }
+        }
+        let (workflow, input) = {
+            let shared = self.shared.lock();
+            let started = shared.machine.started();
+            (started.workflow.clone(), started.input.clone())
+        };
+        let commands = Box::new(self.shared.clone());
+        self.invocation = Some(Invocation::new(self.engine.host(), &self.module, commands, &workflow, &input));
+    }
+
+    /// One turn of the guest, with timers and messages beside it, and what comes of it.
+    async fn turn(&mut self) {
+        let deadline = self.turn_deadline();
+        let event = self.event.take();
+        let Some(mut invocation) = self.invocation.take() else { return };
+        let end = {
+            let mut turn = std::pin::pin!(invocation.turn(event, deadline));
+            loop {
+                let due = self.due();
+                tokio::select! {
+                    biased;
+                    end = &mut turn => break end,
+                    message = self.messages.recv() => {
+                        if let Some(message) = message {
+                            self.take(message);
+                        }
+                        if self.stopping {
+                            return;
+                        }
+                    }
+                    () = until(due) => self.time(),
+                }
+                if self.end.is_some() {
+                    return;
+                }
+            }
+        };
+        let input = match end {
+            TurnEnd::Quiet => Input::Quiet,
+            TurnEnd::Idle => Input::Idle,
+            TurnEnd::Returned(result) => Input::Returned(result),
+            TurnEnd::Trapped(trap) => Input::Trapped(trap.to_error()),
+        };
+        // The instance stays only where it can be told something.
+        if matches!(input, Input::Quiet) {
+            self.invocation = Some(invocation);
+        }
+        self.handle(input);
+    }
+
+    fn turn_deadline(&self) -> TurnDeadline {
+        let shared = self.shared.lock();
+        let limit = shared.machine.turn_limit();
+        let settings = self.engine.settings();
+        let budget = if limit.of_body { settings.body_turn } else { settings.workflow_turn };
+        let now_ms = shared.clock.now_ms();
+        let at = limit.deadline_ms.filter(|at| *at != u64::MAX);
+        let at = at.and_then(|at| Instant::now().checked_add(Duration::from_millis(at.saturating_sub(now_ms))));
+        TurnDeadline { budget, at }
+    }
+
+    /// Waits for a message or for time, and asks what is to be done then.
+    async fn wait(&mut self) {
+        let due = self.due();
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => {
+                if let Some(message) = message {
+                    self.take(message);
+                }
+            }
+            () = until(due) => self.time(),
+        }
+        while let Ok(message) = self.messages.try_recv() {
+            self.take(message);
+        }
+        if self.invocation.is_some() && self.event.is_none() && self.end.is_none() && !self.stopping {
+            self.handle(Input::Quiet);
+        }
+    }
+
+    /// When something of the run falls due, in real time.
+    fn due(&self) -> Option<u64> {
+        let shared = self.shared.lock();
+        shared.machine.next_due_ms().map(|due| shared.clock.to_real_ms(due))
+    }
+
+    fn time(&mut self) {
+        self.handle(Input::Time);
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Settled { exchange, evidence, answer } => {
+                self.in_flight.settled(exchange);
+                self.handle(Input::Settled { exchange, evidence, answer });
+            }
+            Message::Inbox => self.inbox = true,
+            Message::Cancel(error) => self.handle(Input::Cancel(error)),
+            Message::Stop => self.stopping = true,
+            Message::StoreFailed(error) => self.store_failed(&error),
+        }
+    }
+
+    /// Gives the machine the events that it does not have yet.
+    fn read_inbox(&mut self) {
+        self.inbox = false;
+        let after = self.shared.lock().machine.last_event();
+        match self.engine.store().read().inbox(self.key, after) {
+            Ok(events) => {
+                for event in events {
+                    match stepwell_core::json::Json::parse(&event.payload) {
+                        Ok(payload) => self.handle(Input::Event { id: event.number, name: event.name, payload }),
+                        Err(error) => tracing::error!(run = self.key, %error, "an event of the inbox is passed over"),
+                    }
+                }
+            }
+            Err(error) => self.store_failed(&error),
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        {
+            let mut shared = self.shared.lock();
+            let now_ms = shared.clock.now_ms();
+            shared.machine.handle(input, now_ms, random());
+        }
+        self.carry_out();
+    }
+
+    /// Carries out what the machine has decided, in its order.
+    fn carry_out(&mut self) {
+        let outputs = self.shared.lock().machine.outputs();
+        for output in outputs {
+            match output {
+                Output::Append { entry, bytes } => self.writing.entry(entry, bytes),
+                Output::Deliver(event) => self.event = Some(event),
+                Output::Send { exchange, request, key, .. } => {
+                    let after = self.writing.hand_over(real_now_ms());
+                    let outside = self.shared.lock().outside.clone();
+                    let store = (self.writing.store().clone(), after);
+                    self.in_flight.send(exchange, request, key, &outside, store, self.sender.clone());
+                }
+                Output::Abort(exchange) => self.in_flight.abort(exchange),
+                Output::Log(line) => self.writing.log(line),
+                Output::StatusText(text) => self.writing.status_text(text),
+                Output::Rebuild => self.invocation = None,
+                Output::Finished(outcome) => {
+                    let (status, text) = ended(&outcome);
+                    let mut change = RunChange::to(status, real_now_ms());
+                    change.outcome = Some(text);
+                    self.invocation = None;
+                    self.writing.change(change, Some(RunEvent::Ended(outcome)));
+                    self.end = Some(End::Done);
+                }
+                Output::Stopped(mismatch) => {
+                    let error = Error::new(Code::ReplayMismatch, mismatch.to_string()).never_retried();
+                    self.invocation = None;
+                    self.pause(&error);
+                }
+                Output::Verified => {}
+            }
+        }
+        self.writing.hand_over(real_now_ms());
+    }
+
+    /// Gives the instance up where replay brings it back for less than keeping it costs. Says whether that was all.
+    async fn park_if_idle(&mut self) -> bool {
+        let activity = {
+            let shared = self.shared.lock();
+            if !shared.machine.can_park() { None } else { Some(shared.machine.activity()) }
+        };
+        let Some(activity) = activity else { return false };
+        if let Activity::Waiting { what: Awaited::Sleep, until_ms: Some(until_ms) } = activity
+            && self.engine.settings().skip_sleeps
+        {
+            self.shared.lock().clock.skip_to(until_ms);
+            self.time();
+            self.handle(Input::Quiet);
+            return true;
+        }
+        let due = self.due();
+        let near = real_now_ms().saturating_add(u64::try_from(self.engine.settings().keep_quiet.as_millis()).unwrap_or(0));
+        if due.is_some_and(|due| due <= near) {
+            return false;
+        }
+        // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
+        if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
+            self.take(message);
+            self.handle(Input::Quiet);
+            return true;
+        }
+        let now_ms = real_now_ms();
+        match activity {
+            Activity::Blocked(steps) => {
+                let mut change = RunChange::to(Status::Blocked, now_ms);
+                let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
+                change.detail = Some(format!("the outcome of step {} is unknown", names.join(", ")));
+                self.writing.change(change, Some(RunEvent::Blocked(steps)));
+                self.writing.hand_over(now_ms);
+                self.end = Some(End::Done);
+            }
+            Activity::Waiting { what, until_ms } => {
+                let mut change = RunChange::to(Status::Waiting, now_ms);
+                change.detail = Some(what.to_string());
+                change.wake_at_ms = due;
+                let until_ms = due.or(until_ms);
+                self.writing.change(change, Some(RunEvent::Waiting { what: what.to_string(), until_ms }));
+                self.writing.hand_over(now_ms);
+                self.end = Some(End::Parked { wake_at_ms: due });
+            }
+            _ => {}
+        }
+        self.invocation = None;
+        if let Some(End::Done) = self.end {
+            let _ = self.durable().await;
+        }
+        true
+    }
+
+    /// The engine stops. Requests under way are waited for, so that as little as can be is left unknown.
+    async fn stop(&mut self) {
+        self.invocation = None;
+        let grace = tokio::time::sleep(self.engine.settings().stop_grace);
+        let mut grace = std::pin::pin!(grace);
+        while !self.in_flight.is_empty() && self.end.is_none() {
+            tokio::select! {
+                message = self.messages.recv() => if let Some(message) = message { self.take(message) },
+                () = &mut grace => break,
+            }
+        }
+        if self.end.is_none() {
+            let mut change = RunChange::to(Status::Queued, real_now_ms());
+            change.detail = Some("stopped with its process; it goes on when it is resumed".to_owned());
+            self.writing.change(change, Some(RunEvent::Parked));
+            self.writing.hand_over(real_now_ms());
+            self.end = Some(End::Done);
+        }
+        let _ = self.durable().await;
+    }
+
+    fn pause(&mut self, error: &Error) {
+        let mut change = RunChange::to(Status::Paused, real_now_ms());
+        change.detail = Some(error.to_string());
+        self.writing.change(change, Some(RunEvent::Paused(error.clone())));
+        self.end = Some(End::Done);
+    }
+
+    async fn set_aside(&mut self, error: Error) {
+        self.pause(&error);
+        self.writing.hand_over(real_now_ms());
+        let _ = self.durable().await;
+    }
+
+    /// Waits until everything handed over is on disk.
+    async fn durable(&mut self) -> bool {
+        let ticket = self.writing.hand_over(real_now_ms());
+        match self.engine.store().durable(ticket).await {
+            Ok(()) => true,
+            Err(error) => {
+                self.store_failed(&error);
+                false
+            }
+        }
+    }
+
+    /// Nothing that followed the lost write may be shown or sent. The run goes on from its journal when it is resumed.
+    fn store_failed(&mut self, error: &StoreError) {
+        tracing::error!(run = self.key, %error, "the store failed; the run stops in this process");
+        self.invocation = None;
+        self.engine.watchers().tell(self.key, &RunEvent::Paused(store_error(error)));
+        self.end = Some(End::Done);
+    }
+}
+
+/// Until a real time, or for ever.
+async fn until(at_ms: Option<u64>) {
+    match at_ms {
+        Some(at_ms) => tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(real_now_ms()))).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,105 @@
+//! Requests of bodies: checked at the call, sent once what led to them is durable, torn down on demand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use stepwell_core::contract::{Evidence, Exchange, Request, Response};
+use stepwell_core::error::{Code, Error};
+use stepwell_host::http::{Destinations, HttpClient, Outbound, Teardown, TeardownHandle};
+use stepwell_store::{Store, StoreError, Ticket};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::driver::Message;
+
+/// What a run may reach outside, and how.
+#[derive(Clone)]
+pub(crate) struct Outside {
+    pub(crate) client: HttpClient,
+    pub(crate) destinations: Destinations,
+    /// The names of the secrets that the run's workflow declares.
+    pub(crate) secrets: Vec<String>,
+}
+
+impl Outside {
+    /// Whether the request may leave for where it is going.
+    pub(crate) fn check(&self, request: &Request) -> Result<(), Error> {
+        self.client.check(&self.outbound(request.clone(), None))
+    }
+
+    fn outbound(&self, request: Request, key_header: Option<String>) -> Outbound {
+        Outbound {
+            request,
+            key_header,
+            destinations: self.destinations.clone(),
+            secrets: Some(self.secrets.clone()),
+        }
+    }
+}
+
+/// The requests of a run that are under way.
+#[derive(Default)]
+pub(crate) struct InFlight(HashMap<Exchange, TeardownHandle>);
+
+impl InFlight {
+    /// Sends a request as soon as `after` is durable, and tells the run's task how it went.
+    pub(crate) fn send(
+        &mut self,
+        exchange: Exchange,
+        request: Request,
+        key: Option<String>,
+        outside: &Outside,
+        (store, after): (Arc<dyn Store>, Ticket),
+        driver: UnboundedSender<Message>,
+    ) {
+        let (handle, teardown) = Teardown::new();
+        self.0.insert(exchange, handle);
+        let outbound = outside.outbound(request, key);
+        let client = outside.client.clone();
+        tokio::spawn(async move {
+            let durable = tokio::select! {
+                biased;
+                durable = store.durable(after) => durable,
+                () = teardown.clone().fired() => {
+                    let _ = driver.send(not_sent(exchange));
+                    return;
+                }
+            };
+            let message = match durable {
+                Ok(()) => {
+                    let outcome = client.send(outbound, teardown).await;
+                    Message::Settled { exchange, evidence: outcome.evidence, answer: outcome.answer }
+                }
+                // Nothing may leave that is not on disk: the run stops in this process, and goes on from its journal in another.
+                Err(error) => Message::StoreFailed(error),
+            };
+            // A run that is gone has parked or failed: what is not settled then is unknown, as the journal says.
+            let _ = driver.send(message);
+        });
+    }
+
+    /// Tears a request down. Its settlement is told as always.
+    pub(crate) fn abort(&mut self, exchange: Exchange) {
+        if let Some(handle) = self.0.get(&exchange) {
+            handle.fire();
+        }
+    }
+
+    pub(crate) fn settled(&mut self, exchange: Exchange) {
+        self.0.remove(&exchange);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn not_sent(exchange: Exchange) -> Message {
+    let answer: Result<Response, Error> =
+        Err(Error::new(Code::RequestFailed, "the request was given up before it was sent"));
+    Message::Settled { exchange, evidence: Evidence::NotSent, answer }
+}
+
+/// A store's failure as a run's.
+pub(crate) fn store_error(error: &StoreError) -> Error {
+    Error::new(Code::Internal, format!("the store failed: {error}"))
+}

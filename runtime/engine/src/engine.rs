@@ -1,0 +1,337 @@
+//! The engine: what the CLI and the API reach. It starts runs, wakes and resumes them, and keeps one task for each live one.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use stepwell_core::error::{Code, Error};
+use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::json::Json;
+use stepwell_core::limits;
+use stepwell_core::run::{Machine, Mode};
+use stepwell_host::http::HttpClient;
+use stepwell_host::{Host, HostSettings};
+use stepwell_store::{NewEvent, NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Status, Store};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Notify, Semaphore};
+
+use crate::clock::real_now_ms;
+use crate::driver::{End, Message};
+use crate::effects::store_error;
+use crate::modules::{Loaded, Modules, description};
+use crate::reach::Reach;
+use crate::settings::Settings;
+use crate::watch::{RunEvent, Watchers};
+
+/// One per data directory. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    store: Arc<dyn Store>,
+    host: Host,
+    client: HttpClient,
+    reach: Reach,
+    modules: Modules,
+    watchers: Arc<Watchers>,
+    /// The tasks of live runs.
+    tasks: Mutex<HashMap<RunKey, UnboundedSender<Message>>>,
+    /// Runs that wait for a time, by it.
+    timers: Mutex<BTreeSet<(u64, RunKey)>>,
+    timers_changed: Notify,
+    places: Arc<Semaphore>,
+    idle: Notify,
+}
+
+/// A module that is in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModuleInfo {
+    /// Its name.
+    pub digest: Digest,
+    /// Its workflows.
+    pub workflows: Vec<String>,
+    /// What it says of itself, as JSON.
+    pub description: serde_json::Value,
+}
+
+impl Engine {
+    /// Opens the data directory and sets wasmtime up. No run is taken up by this.
+    ///
+    /// # Errors
+    /// When another process holds the directory, the database cannot be opened, or wasmtime cannot be set up.
+    pub fn open(settings: Settings, client: HttpClient, reach: Reach) -> anyhow::Result<Self> {
+        let options = SqliteOptions { durability: settings.durability, ..SqliteOptions::default() };
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.data_dir, options)?);
+        let host = Host::new(HostSettings {
+            cache_dir: Some(settings.data_dir.join("compiled")),
+            pool_instances: settings.pool_instances,
+            instance_memory_bytes: settings.instance_memory_bytes,
+            ..HostSettings::default()
+        })?;
+        let places = Arc::new(Semaphore::new(settings.max_live));
+        let engine = Self(Arc::new(Inner {
+            settings,
+            store,
+            host,
+            client,
+            reach,
+            modules: Modules::default(),
+            watchers: Arc::default(),
+            tasks: Mutex::default(),
+            timers: Mutex::default(),
+            timers_changed: Notify::new(),
+            places,
+            idle: Notify::new(),
+        }));
+        crate::timers::start(&engine);
+        Ok(engine)
+    }
+
+    /// Keeps a module: compiled, asked what it has, and stored.
+    ///
+    /// # Errors
+    /// When it is no module, or describes what cannot be run. Nothing is stored then.
+    pub async fn add_module(&self, bytes: Vec<u8>) -> Result<ModuleInfo, Error> {
+        let digest = Digest::of(&bytes);
+        let loaded = self.0.modules.load(&self.0.host, bytes.clone()).await?;
+        let description = description(&loaded.workflows);
+        let module = NewModule {
+            digest: digest.clone(),
+            bytes,
+            description: description.to_string(),
+            added_at_ms: real_now_ms(),
+        };
+        self.store().put_module(module).await.map_err(|error| store_error(&error))?;
+        let workflows = loaded.workflows.iter().map(|workflow| workflow.name.clone()).collect();
+        Ok(ModuleInfo { digest, workflows, description })
+    }
+
+    /// A run's row.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        self.store().read().run(run).map_err(|error| store_error(&error))
+    }
+
+    /// Tells what happens in a run from now on, once it is durable.
+    #[must_use]
+    pub fn watch(&self, run: RunKey) -> UnboundedReceiver<RunEvent> {
+        self.0.watchers.watch(run)
+    }
+
+    /// Sends an event to a run. It is kept until it is awaited; a second one with the same `dedup` is the first.
+    ///
+    /// # Errors
+    /// When the run has ended or there is none, when the payload is too large, or the store fails. Nothing is kept then.
+    pub async fn send_event(&self, run: RunKey, name: &str, payload: &Json, dedup: Option<String>) -> Result<(), Error> {
+        if payload.len() > limits::MAX_VALUE_BYTES {
+            let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
+            let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
+            return Err(Error::new(Code::ResultTooLarge, text));
+        }
+        let event = NewEvent { run, name: name.to_owned(), payload: payload.to_string(), dedup };
+        self.store().send_event(event).await.map_err(|error| store_error(&error))?;
+        if !self.message(run, Message::Inbox) {
+            let row = self.store().read().run_by_number(run).map_err(|error| store_error(&error))?;
+            // What is paused stays so; what waits is woken to see whether it waited for this.
+            if row.is_some_and(|row| matches!(row.status, Status::Waiting | Status::Running | Status::Queued)) {
+                self.wake(run);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks a run to cancel. Its workflow is told, may clean up, and ends.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn cancel(&self, run: RunKey, reason: &str) -> Result<(), Error> {
+        let error = Error::new(Code::Cancelled, reason.to_owned()).never_retried();
+        if !self.message(run, Message::Cancel(error.clone())) {
+            self.wake(run);
+            self.message(run, Message::Cancel(error));
+        }
+        Ok(())
+    }
+
+    /// Takes up every run that was under way when its process ended, and arms the timers of those that wait.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn recover(&self) -> Result<(), Error> {
+        let list = self.store().read().unfinished().map_err(|error| store_error(&error))?;
+        for unreadable in &list.unreadable {
+            tracing::error!(run = unreadable.key, reason = unreadable.reason, "a run cannot be read and is set aside");
+        }
+        for row in list.runs {
+            match row.status {
+                Status::Queued | Status::Running => self.wake(row.key),
+                Status::Waiting => match row.wake_at_ms {
+                    Some(at_ms) => self.arm(at_ms, row.key),
+                    None => self.wake_if_inbox(&row),
+                },
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An event may have come while the process was down, or just before it ended.
+    fn wake_if_inbox(&self, row: &RunRow) {
+        if self.store().read().inbox(row.key, 0).is_ok_and(|events| !events.is_empty()) {
+            self.wake(row.key);
+        }
+    }
+
+    /// Stops every live run where it is. Their requests are waited for, for a while; what is recorded is durable.
+    pub async fn stop(&self) {
+        for sender in self.tasks().values() {
+            let _ = sender.send(Message::Stop);
+        }
+        loop {
+            let idle = self.0.idle.notified();
+            if self.tasks().is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Stops one run where it is. `false` where nothing of it is live.
+    #[must_use]
+    pub fn stop_run(&self, run: RunKey) -> bool {
+        self.message(run, Message::Stop)
+    }
+
+    /// Where runs and their journals are.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    pub(crate) fn client(&self) -> &HttpClient {
+        &self.0.client
+    }
+
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.0.reach
+    }
+
+    pub(crate) fn watchers(&self) -> &Arc<Watchers> {
+        &self.0.watchers
+    }
+
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
+        &self.0.places
+    }
+
+    pub(crate) fn timers(&self) -> MutexGuard<'_, BTreeSet<(u64, RunKey)>> {
+        self.0.timers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn timers_changed(&self) -> &Notify {
+        &self.0.timers_changed
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, HashMap<RunKey, UnboundedSender<Message>>> {
+        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.0))
+    }
+
+    /// A module of the store, compiled.
+    pub(crate) async fn loaded(&self, digest: &Digest) -> Result<Loaded, Error> {
+        if let Some(loaded) = self.0.modules.get(digest) {
+            return Ok(loaded);
+        }
+        let bytes = self.store().read().module(digest).map_err(|error| store_error(&error))?;
+        let bytes = bytes.ok_or_else(|| {
+            Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short()))
+        })?;
+        self.0.modules.load(&self.0.host, bytes).await
+    }
+
+    /// The run's machine, as its journal has it.
+    pub(crate) fn machine(&self, run: RunKey, mode: Mode) -> Result<Machine, Error> {
+        let reads = self.store().read();
+        let journal = reads.journal(run).map_err(|error| match error {
+            stepwell_store::StoreError::Corrupt(reason) => Error::new(Code::JournalUnreadable, reason),
+            other => store_error(&other),
+        })?;
+        let logged = reads.last_log(run).map_err(|error| store_error(&error))?;
+        let entries = journal.into_iter().map(|(_, bytes)| bytes);
+        Machine::load(entries, logged, mode).map_err(|error| Error::new(Code::JournalUnreadable, error.to_string()))
+    }
+
+    /// Wakes a run: gives it a task, if it has none.
+    pub(crate) fn wake(&self, run: RunKey) {
+        self.spawn(run, false, false);
+    }
+
+    /// Gives a run a task, if it has none. `fresh`: nothing of it has ever run.
+    pub(crate) fn spawn(&self, run: RunKey, fresh: bool, by_hand: bool) {
+        let (sender, messages) = unbounded_channel();
+        {
+            let mut tasks = self.tasks();
+            if tasks.contains_key(&run) {
+                return;
+            }
+            tasks.insert(run, sender.clone());
+        }
+        let engine = self.clone();
+        tokio::spawn(async move {
+            let own = sender.clone();
+            let end = crate::drive::drive(&engine, run, fresh, by_hand, sender, messages).await;
+            // A task that parked has left already, and another may have come since.
+            if engine.tasks().get(&run).is_some_and(|sender| sender.same_channel(&own)) {
+                engine.tasks().remove(&run);
+            }
+            if let End::Parked { wake_at_ms: Some(at_ms) } = end {
+                engine.arm(at_ms, run);
+            }
+            engine.0.idle.notify_waiters();
+        });
+    }
+
+    /// Tells a live run something. `false` where it has no task.
+    fn message(&self, run: RunKey, message: Message) -> bool {
+        self.tasks().get(&run).is_some_and(|sender| sender.send(message).is_ok())
+    }
+
+    /// A run's task is about to end. Under the same lock as [`Engine::message`], so that no message is lost between them.
+    pub(crate) fn leave(&self, run: RunKey, messages: &mut UnboundedReceiver<Message>) -> Result<(), Message> {
+        let mut tasks = self.tasks();
+        match messages.try_recv() {
+            Ok(message) => Err(message),
+            Err(_) => {
+                tasks.remove(&run);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn arm(&self, at_ms: u64, run: RunKey) {
+        self.timers().insert((at_ms, run));
+        self.0.timers_changed.notify_one();
+    }
+}
+
+/// An engine that does not keep itself alive.
+pub(crate) struct WeakEngine(std::sync::Weak<Inner>);
+
+impl WeakEngine {
+    pub(crate) fn upgrade(&self) -> Option<Engine> {
+        self.0.upgrade().map(Engine)
+    }
+}

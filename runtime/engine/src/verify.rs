@@ -1,0 +1,76 @@
+//! Replaying a run without effects: does its code still do what the journal says?
+
+use stepwell_core::contract::Event;
+use stepwell_core::error::Error;
+use stepwell_core::ids::Digest;
+use stepwell_core::journal::mismatch::Mismatch;
+use stepwell_core::run::{Input, Mode, Output};
+use stepwell_host::{Invocation, TurnDeadline, TurnEnd};
+
+use crate::clock::RunClock;
+use crate::commands::Handle;
+use crate::effects::Outside;
+use crate::engine::Engine;
+use crate::start::RunRef;
+
+/// What a replay has shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The code does what the journal says.
+    Same,
+    /// It does something else. The first difference.
+    Differs(Mismatch),
+}
+
+impl Engine {
+    /// Replays a run on its own module. Nothing is recorded, and nothing leaves.
+    ///
+    /// # Errors
+    /// When the run or its module cannot be read.
+    pub async fn verify(&self, run: &RunRef) -> Result<Verdict, Error> {
+        self.verify_on(run, None).await
+    }
+
+    pub(crate) async fn verify_on(&self, run: &RunRef, digest: Option<&Digest>) -> Result<Verdict, Error> {
+        let machine = self.machine(run.key, Mode::Verify)?;
+        let loaded = self.loaded(digest.unwrap_or(machine.digest())).await?;
+        let started = machine.started().clone();
+        // A run that the host ended came to its end between two turns: there is nothing to compare it with.
+        let must_return = machine.ended_by_return();
+        let outside = Outside {
+            client: self.client().clone(),
+            destinations: stepwell_host::http::Destinations::None,
+            secrets: Vec::new(),
+        };
+        let shared = Handle::new(machine, RunClock::default(), outside);
+        let commands = Box::new(shared.clone());
+        let mut invocation = Invocation::new(self.host(), &loaded.module, commands, &started.workflow, &started.input);
+        let mut event: Option<Event> = None;
+        loop {
+            if !must_return && shared.lock().machine.at_frontier() && event.is_none() {
+                return Ok(Verdict::Same);
+            }
+            let deadline = TurnDeadline { budget: self.settings().workflow_turn, at: None };
+            let input = match invocation.turn(event.take(), deadline).await {
+                TurnEnd::Quiet if !must_return && shared.lock().machine.at_frontier() => return Ok(Verdict::Same),
+                TurnEnd::Quiet => Input::Quiet,
+                TurnEnd::Idle => Input::Idle,
+                TurnEnd::Returned(result) => Input::Returned(result),
+                TurnEnd::Trapped(trap) => Input::Trapped(trap.to_error()),
+            };
+            let outputs = {
+                let mut shared = shared.lock();
+                shared.machine.handle(input, 0, 0);
+                shared.machine.outputs()
+            };
+            for output in outputs {
+                match output {
+                    Output::Deliver(next) => event = Some(next),
+                    Output::Verified => return Ok(Verdict::Same),
+                    Output::Stopped(mismatch) => return Ok(Verdict::Differs(mismatch)),
+                    _ => {}
+                }
+            }
+        }
+    }
+}

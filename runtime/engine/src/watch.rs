@@ -1,0 +1,115 @@
+//! What a run's watchers are told: only what is durable, in order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stepwell_core::error::Error;
+use stepwell_core::ids::StepId;
+use stepwell_core::journal::entry::{Entry, RunOutcome};
+use stepwell_core::run::LogLine;
+use stepwell_store::{RunKey, Store, Ticket};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Something that happened in a run.
+#[derive(Debug, Clone)]
+pub enum RunEvent {
+    /// An entry of its journal.
+    Entry {
+        /// Its number.
+        seq: u64,
+        /// What it says.
+        entry: Entry,
+    },
+    /// A line of its log.
+    Log(LogLine),
+    /// Its status text.
+    StatusText(String),
+    /// It waits, and holds no instance.
+    Waiting {
+        /// For what.
+        what: String,
+        /// Until when at the latest, in ms since the Unix epoch.
+        until_ms: Option<u64>,
+    },
+    /// It needs steps whose outcome is unknown.
+    Blocked(Vec<StepId>),
+    /// It is over.
+    Ended(RunOutcome),
+    /// It is set aside, and can be resumed. The error says why.
+    Paused(Error),
+    /// The engine was stopped; the run goes on when it is resumed.
+    Parked,
+}
+
+impl RunEvent {
+    /// Whether nothing more happens in the run until somebody acts.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        matches!(self, Self::Blocked(_) | Self::Ended(_) | Self::Paused(_) | Self::Parked)
+    }
+}
+
+/// Who watches which run.
+#[derive(Default)]
+pub(crate) struct Watchers(Mutex<HashMap<RunKey, Vec<UnboundedSender<RunEvent>>>>);
+
+impl Watchers {
+    pub(crate) fn watch(&self, run: RunKey) -> UnboundedReceiver<RunEvent> {
+        let (sender, receiver) = unbounded_channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default().push(sender);
+        receiver
+    }
+
+    pub(crate) fn has(&self, run: RunKey) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&run)
+    }
+
+    pub(crate) fn tell(&self, run: RunKey, event: &RunEvent) {
+        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(senders) = watchers.get_mut(&run) {
+            senders.retain(|sender| sender.send(event.clone()).is_ok());
+            if senders.is_empty() {
+                watchers.remove(&run);
+            }
+        }
+    }
+}
+
+/// Tells a run's watchers what its task hands over, once it is durable. It waits without hurrying the disk: a run that only
+/// computes costs no more commits for being watched.
+pub(crate) struct Publisher(UnboundedSender<(Ticket, Vec<RunEvent>)>);
+
+/// A little more than the store lets a write rest.
+const UNHURRIED: Duration = Duration::from_millis(6);
+
+impl Publisher {
+    pub(crate) fn new(run: RunKey, store: Arc<dyn Store>, watchers: Arc<Watchers>) -> Self {
+        let (sender, mut receiver) = unbounded_channel::<(Ticket, Vec<RunEvent>)>();
+        tokio::spawn(async move {
+            while let Some(first) = receiver.recv().await {
+                let mut group = vec![first];
+                while let Ok(next) = receiver.try_recv() {
+                    group.push(next);
+                }
+                // Whoever waits for the end has hurried the disk already.
+                let ends = group.iter().any(|(_, events)| events.iter().any(RunEvent::is_last));
+                if !ends {
+                    tokio::time::sleep(UNHURRIED).await;
+                }
+                for (ticket, events) in group {
+                    if store.durable(ticket).await.is_err() {
+                        return;
+                    }
+                    events.iter().for_each(|event| watchers.tell(run, event));
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    pub(crate) fn publish(&self, ticket: Ticket, events: Vec<RunEvent>) {
+        // The task ends only after a failed commit, and then nothing may be shown.
+        let _ = self.0.send((ticket, events));
+    }
+}

@@ -1,0 +1,138 @@
+//! The host: wasmtime's engines, the places in the pool, the cache of compiled modules and the epochs' ticker.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+use crate::cache::Cache;
+use crate::guest::Guest;
+use crate::settings::{self, HostSettings};
+use crate::{commands, wasi};
+
+/// Between two epochs. What spins gives way to others this often, and is stopped at most this late.
+const TICK: Duration = Duration::from_millis(10);
+
+/// One per process. Cheap to clone; the engines live until the last clone is gone.
+#[derive(Clone)]
+pub struct Host(Arc<Inner>);
+
+struct Inner {
+    settings: HostSettings,
+    pool: Option<Pool>,
+    on_demand: Ground,
+    cache: Option<Cache>,
+    _ticker: Ticker,
+}
+
+/// Where instances stand: an engine, and what they may import.
+pub(crate) struct Ground {
+    pub(crate) engine: Engine,
+    pub(crate) linker: Linker<Guest>,
+}
+
+pub(crate) struct Pool {
+    pub(crate) ground: Ground,
+    places: Arc<Semaphore>,
+}
+
+/// A place in the pool, free again when this is dropped. Drop the instance first.
+pub(crate) type Place = OwnedSemaphorePermit;
+
+impl Host {
+    /// Sets up wasmtime. A pool that the machine has no room for is done without.
+    ///
+    /// # Errors
+    /// When wasmtime refuses the settings on this machine or the cache's folder cannot be made.
+    pub fn new(settings: HostSettings) -> anyhow::Result<Self> {
+        let on_demand = Ground::new(settings::on_demand_engine()?)?;
+        let pool = make_pool(&settings)?;
+        let cache = match &settings.cache_dir {
+            Some(dir) => Some(
+                Cache::new(dir.clone(), &on_demand.engine)
+                    .with_context(|| format!("cannot make the folder for compiled modules, {}", dir.display()))?,
+            ),
+            None => None,
+        };
+        let engines = [Some(&on_demand.engine), pool.as_ref().map(|pool| &pool.ground.engine)];
+        let ticker = Ticker::start(engines.into_iter().flatten().cloned().collect())?;
+        Ok(Self(Arc::new(Inner { settings, pool, on_demand, cache, _ticker: ticker })))
+    }
+
+    /// Whether there is a pool. Without one every instance is made on demand, which costs some 20 us more each.
+    #[must_use]
+    pub fn has_pool(&self) -> bool {
+        self.0.pool.is_some()
+    }
+
+    pub(crate) fn settings(&self) -> &HostSettings {
+        &self.0.settings
+    }
+
+    pub(crate) fn pool(&self) -> Option<&Pool> {
+        self.0.pool.as_ref()
+    }
+
+    pub(crate) fn on_demand(&self) -> &Ground {
+        &self.0.on_demand
+    }
+
+    pub(crate) fn cache(&self) -> Option<&Cache> {
+        self.0.cache.as_ref()
+    }
+}
+
+fn make_pool(settings: &HostSettings) -> anyhow::Result<Option<Pool>> {
+    if settings.pool_instances == 0 {
+        return Ok(None);
+    }
+    match settings::pooled_engine(settings) {
+        Ok(engine) => {
+            let places = Arc::new(Semaphore::new(settings.pool_instances as usize));
+            Ok(Some(Pool { ground: Ground::new(engine)?, places }))
+        }
+        Err(error) => {
+            tracing::warn!(error = %format!("{error:#}"), "no pool of instances; each is made on demand");
+            Ok(None)
+        }
+    }
+}
+
+impl Pool {
+    /// A place for one instance and everything that it may have, or `None` when all are taken. Asking first means that the pool
+    /// never runs out half-way, with commands given already.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.places.clone().try_acquire_owned().ok()
+    }
+}
+
+impl Ground {
+    fn new(engine: Engine) -> wasmtime::Result<Self> {
+        let mut linker = Linker::new(&engine);
+        commands::add_to_linker(&mut linker)?;
+        wasi::add_to_linker(&mut linker)?;
+        Ok(Self { engine, linker })
+    }
+}
+
+/// The one thread that counts epochs. It ends when this is dropped.
+struct Ticker {
+    _stop: mpsc::Sender<()>,
+}
+
+impl Ticker {
+    fn start(engines: Vec<Engine>) -> std::io::Result<Self> {
+        let (stop, stopped) = mpsc::channel();
+        thread::Builder::new().name("epochs".into()).spawn(move || {
+            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                engines.iter().for_each(Engine::increment_epoch);
+            }
+        })?;
+        Ok(Self { _stop: stop })
+    }
+}

@@ -1,0 +1,213 @@
+//! A turn: polling a guest until it is quiet, over, or out of time.
+//!
+//! Quiet is proven: the whole invocation is polled with a waker that remembers. Pending and not woken means that nothing is left to
+//! run; woken, it is polled again, within the turn's budget. No guest call waits for anything outside, so nothing else can wake it.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use stepwell_core::contract::Event;
+use wasmtime::UpdateDeadline;
+
+use crate::port::Port;
+use crate::trap::{Stop, Trap};
+
+/// How long a turn may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnDeadline {
+    /// Computing time: what the guest spends running, not what it waits for its place on a thread.
+    pub budget: Duration,
+    /// The time on the clock at which it ends all the same, e.g. an attempt's.
+    pub at: Option<Instant>,
+}
+
+impl TurnDeadline {
+    /// A budget in milliseconds, and no deadline.
+    #[must_use]
+    pub fn budget_ms(ms: u64) -> Self {
+        Self { budget: Duration::from_millis(ms), at: None }
+    }
+
+    /// The same budget with a deadline.
+    #[must_use]
+    pub fn until(self, at: Instant) -> Self {
+        Self { at: Some(at), ..self }
+    }
+}
+
+/// Ends an invocation from outside: the turn under way at its next epoch, or else the next turn before it runs.
+#[derive(Clone)]
+pub struct InterruptHandle(Arc<Shared>);
+
+impl InterruptHandle {
+    /// Ends it. Takes effect within some 10 ms, and once for all.
+    pub fn interrupt(&self) {
+        self.0.interrupted.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the guest's functions, its epoch callback and the turn's poll share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) port: Port,
+    clock: Mutex<Clock>,
+    interrupted: AtomicBool,
+    /// The guest gave way at an epoch: let others run before it is polled again.
+    gave_way: AtomicBool,
+}
+
+#[derive(Default)]
+struct Clock {
+    budget: Duration,
+    deadline: Option<Instant>,
+    /// Computing time of the turn, but for the poll under way.
+    spent: Duration,
+    polled_at: Option<Instant>,
+}
+
+impl Shared {
+    /// What a store does at an epoch. An instance that was idle meets an old epoch at once and goes on: only this turn counts.
+    pub(crate) fn at_epoch(&self) -> wasmtime::Result<UpdateDeadline> {
+        /// Less than an epoch: what has just begun need not give way.
+        const JUST_BEGUN: Duration = Duration::from_millis(5);
+        self.check()?;
+        let began = self.clock().polled_at;
+        if began.is_some_and(|at| at.elapsed() < JUST_BEGUN) {
+            return Ok(UpdateDeadline::Continue(1));
+        }
+        self.gave_way.store(true, Ordering::Relaxed);
+        Ok(UpdateDeadline::Yield(1))
+    }
+
+    fn check(&self) -> Result<(), Stop> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(Stop::Interrupted);
+        }
+        let clock = self.clock();
+        let spent = clock.spent + clock.polled_at.map_or(Duration::ZERO, |at| at.elapsed());
+        if clock.deadline.is_some_and(|at| Instant::now() >= at) {
+            return Err(Stop::Deadline);
+        }
+        if spent > clock.budget {
+            return Err(Stop::TurnBudget { budget_ms: u64::try_from(clock.budget.as_millis()).unwrap_or(u64::MAX) });
+        }
+        Ok(())
+    }
+
+    fn begin_turn(&self, deadline: TurnDeadline) {
+        *self.clock() =
+            Clock { budget: deadline.budget, deadline: deadline.at, spent: Duration::ZERO, polled_at: None };
+    }
+
+    fn begin_poll(&self) {
+        self.gave_way.store(false, Ordering::Relaxed);
+        self.clock().polled_at = Some(Instant::now());
+    }
+
+    fn end_poll(&self) {
+        let mut clock = self.clock();
+        if let Some(at) = clock.polled_at.take() {
+            clock.spent += at.elapsed();
+        }
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Clock> {
+        // Nothing panics under the lock.
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The waker that the guest is polled with.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The whole life of a guest, as one future that owns its store.
+type Life<R> = Pin<Box<dyn Future<Output = wasmtime::Result<R>> + Send>>;
+
+/// A guest under way.
+pub(crate) struct Execution<R> {
+    /// `None` once it is over.
+    life: Option<Life<R>>,
+    shared: Arc<Shared>,
+    woken: Arc<Woken>,
+}
+
+/// How a turn ended.
+pub(crate) enum Progress<R> {
+    /// Nothing is left to run, and `next` is pending.
+    Quiet,
+    /// Nothing is left to run, and no `next` is pending.
+    Idle,
+    Returned(R),
+    Trapped(Trap),
+}
+
+impl<R> Execution<R> {
+    pub(crate) fn new(shared: Arc<Shared>, life: Life<R>) -> Self {
+        Self { life: Some(life), shared, woken: Arc::default() }
+    }
+
+    pub(crate) fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle(self.shared.clone())
+    }
+
+    /// Delivers `event`, if there is one, and lets the guest run. Dropped early, the turn is taken up by the next call.
+    pub(crate) async fn turn(&mut self, event: Option<Event>, deadline: TurnDeadline) -> Progress<R> {
+        self.shared.begin_turn(deadline);
+        if let Some(event) = event {
+            self.shared.port.deliver(event);
+        }
+        let waker = Waker::from(self.woken.clone());
+        poll_fn(|context| {
+            let progress = self.poll(&waker);
+            if progress.is_pending() {
+                context.waker().wake_by_ref();
+            }
+            progress
+        })
+        .await
+    }
+
+    /// Polls until the guest has nothing left to run. Pending when others should have their turn on the thread first.
+    fn poll(&mut self, waker: &Waker) -> Poll<Progress<R>> {
+        /// Wakings within one stay on the thread.
+        const POLLS: usize = 64;
+        for _ in 0..POLLS {
+            let Some(life) = &mut self.life else { return Poll::Ready(Progress::Trapped(Trap::ended())) };
+            if let Err(stop) = self.shared.check() {
+                self.life = None;
+                return Poll::Ready(Progress::Trapped(stop.into()));
+            }
+            self.woken.0.store(false, Ordering::Relaxed);
+            self.shared.begin_poll();
+            let polled = life.as_mut().poll(&mut Context::from_waker(waker));
+            self.shared.end_poll();
+            if let Poll::Ready(end) = polled {
+                self.life = None;
+                return Poll::Ready(end.map_or_else(|error| Progress::Trapped(error.into()), Progress::Returned));
+            }
+            if !self.woken.0.load(Ordering::Relaxed) {
+                let quiet = self.shared.port.is_pending();
+                return Poll::Ready(if quiet { Progress::Quiet } else { Progress::Idle });
+            }
+            if self.shared.gave_way.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Poll::Pending
+    }
+}

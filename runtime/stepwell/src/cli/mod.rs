@@ -1,0 +1,75 @@
+//! The command line: its commands as data, and what they have in common.
+
+mod build;
+mod exit;
+mod open;
+mod progress;
+mod render;
+mod run;
+mod runs;
+mod source;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracing_subscriber::EnvFilter;
+
+pub(crate) use exit::Exit;
+
+/// Durable workflows as WebAssembly.
+///
+/// A workflow is ordinary code; Stepwell runs it to its end, through crashes, restarts, time-outs and failing services.
+#[derive(Debug, Parser)]
+#[command(name = "stepwell", version, max_term_width = 110, after_help = exit::HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a workflow to its end in this process, or go on with one that stopped.
+    Run(Box<run::RunArgs>),
+    /// Look at runs: list them, show one, print its journal.
+    Runs(runs::RunsArgs),
+    /// Build a workflow's source to a WebAssembly component.
+    Build(build::BuildArgs),
+}
+
+/// Where state is kept.
+#[derive(Debug, Args)]
+struct DataDir {
+    /// Directory with the runs, their journals and the compiled modules.
+    #[arg(long, value_name = "DIR", default_value = ".stepwell", env = "STEPWELL_DATA_DIR")]
+    data_dir: PathBuf,
+}
+
+/// What a commit withstands.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum DurabilityArg {
+    /// The loss of power: each commit waits for the disk.
+    Disk,
+    /// The end of this process, however it comes, but not a loss of power.
+    Process,
+}
+
+pub(crate) fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_env("STEPWELL_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Exit::Failed.with(format!("cannot start: {error}")),
+    };
+    let exit = runtime.block_on(async {
+        match cli.command {
+            Command::Run(args) => run::run(*args).await,
+            Command::Runs(args) => runs::run(args),
+            Command::Build(args) => build::run(args).await,
+        }
+    });
+    // What still runs has been told to stop; a thread in a long compilation is not waited for.
+    runtime.shutdown_background();
+    exit
+}

@@ -1,0 +1,187 @@
+//! `stepwell runs`: looks at runs in a data directory, also while another process drives them.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use stepwell_core::ids::RunId;
+use stepwell_core::journal::codec;
+use stepwell_core::journal::print::{Printer, Times};
+use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status};
+
+use super::DataDir;
+use super::exit::Exit;
+use super::render::clock;
+
+/// Arguments of `stepwell runs`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stepwell runs list --status blocked
+  stepwell runs show run_0198c1a2b3c4d5e6f708192a3b4c5d6e
+  stepwell runs journal run_0198c1a2b3c4d5e6f708192a3b4c5d6e --json")]
+pub(super) struct RunsArgs {
+    #[command(subcommand)]
+    command: RunsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RunsCommand {
+    /// List runs, the latest first.
+    List {
+        /// Only those with this status: queued, running, waiting, blocked, paused, succeeded, failed, cancelled, terminated.
+        #[arg(long)]
+        status: Option<Status>,
+        /// Only those of this workflow.
+        #[arg(long)]
+        workflow: Option<String>,
+        /// At most so many.
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show a run: where it stands, what it waits for, its result or error.
+    Show {
+        /// The run.
+        run: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print a run's journal, a line an entry.
+    Journal {
+        /// The run.
+        run: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print what a run has logged.
+    Logs {
+        /// The run.
+        run: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// As JSON, an object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    data_dir: DataDir,
+}
+
+pub(super) fn run(args: RunsArgs) -> ExitCode {
+    let answer = match args.command {
+        RunsCommand::List { status, workflow, limit, common } => list(&common, status, workflow, limit),
+        RunsCommand::Show { run, common } => with_run(&common, &run, show),
+        RunsCommand::Journal { run, common } => with_run(&common, &run, journal),
+        RunsCommand::Logs { run, common } => with_run(&common, &run, logs),
+    };
+    match answer {
+        Ok(()) => Exit::Done.into(),
+        Err(exit) => exit,
+    }
+}
+
+fn reads(common: &Common) -> Result<impl Reads + use<>, ExitCode> {
+    store::read_only(&common.data_dir.data_dir).map_err(|error| Exit::Usage.with(error))
+}
+
+fn with_run(
+    common: &Common,
+    run: &str,
+    then: impl FnOnce(&dyn Reads, &RunRow, bool) -> Result<(), ExitCode>,
+) -> Result<(), ExitCode> {
+    let reads = reads(common)?;
+    let row = reads.run(&RunId::new(run)).map_err(|error| Exit::Failed.with(error))?;
+    let row = row.ok_or_else(|| Exit::Usage.with(format!("there is no run {run} in {}", common.data_dir.data_dir.display())))?;
+    then(&reads, &row, common.json)
+}
+
+fn list(common: &Common, status: Option<Status>, workflow: Option<String>, limit: u32) -> Result<(), ExitCode> {
+    let reads = reads(common)?;
+    let filter = RunFilter { status, workflow, before: None, limit };
+    let list = reads.runs(&filter).map_err(|error| Exit::Failed.with(error))?;
+    for row in &list.runs {
+        if common.json {
+            anstream::println!("{}", as_json(row));
+        } else {
+            let detail = row.detail.as_deref().map(|detail| format!("  {detail}")).unwrap_or_default();
+            let (status, workflow) = (row.status.as_str(), &row.workflow);
+            anstream::println!("{}  {status:<10} {workflow:<20} {}{detail}", row.run, clock(row.created_at_ms));
+        }
+    }
+    for run in &list.unreadable {
+        anstream::eprintln!("a run cannot be read (number {}): {}", run.key, run.reason);
+    }
+    Ok(())
+}
+
+fn as_json(row: &RunRow) -> serde_json::Value {
+    let outcome = row.outcome.as_deref().map(|text| {
+        serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
+    });
+    json!({
+        "run": row.run, "workflow": row.workflow, "digest": row.digest, "status": row.status.as_str(), "detail": row.detail,
+        "statusText": row.status_text, "runKey": row.run_key, "wakeAtMs": row.wake_at_ms, "createdAtMs": row.created_at_ms,
+        "changedAtMs": row.changed_at_ms, "outcome": outcome,
+    })
+}
+
+fn show(_: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
+    if json {
+        anstream::println!("{}", as_json(row));
+        return Ok(());
+    }
+    let mut lines = vec![
+        ("run", row.run.to_string()),
+        ("workflow", row.workflow.clone()),
+        ("status", row.status.to_string()),
+        ("started", clock(row.created_at_ms)),
+        ("changed", clock(row.changed_at_ms)),
+        ("module", row.digest.to_string()),
+    ];
+    lines.extend(row.detail.clone().map(|detail| ("detail", detail)));
+    lines.extend(row.status_text.clone().map(|text| ("text", text)));
+    lines.extend(row.wake_at_ms.map(|at| ("until", clock(at))));
+    lines.extend(row.outcome.clone().map(|outcome| ("outcome", outcome)));
+    for (name, value) in lines {
+        anstream::println!("{name:<10}{value}");
+    }
+    Ok(())
+}
+
+fn journal(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
+    let entries = reads.journal(row.key).map_err(|error| Exit::Failed.with(error))?;
+    let mut printer = Printer::new(Times::Relative);
+    for (seq, bytes) in entries {
+        let entry = codec::decode(seq, &bytes).map_err(|error| Exit::Failed.with(error))?;
+        if json {
+            anstream::println!("{}", json!({ "seq": seq, "atMs": entry.at_ms, "entry": entry.record }));
+        } else {
+            anstream::println!("{seq:>5} {}", printer.line(&entry));
+        }
+    }
+    Ok(())
+}
+
+fn logs(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
+    let lines = reads.logs(row.key, None, u32::MAX).map_err(|error| Exit::Failed.with(error))?;
+    for line in lines {
+        let level = ["trace", "debug", "info", "warn", "error"].get(usize::from(line.level)).copied().unwrap_or("info");
+        if json {
+            anstream::println!(
+                "{}",
+                json!({ "atMs": line.at_ms, "level": level, "step": line.step, "message": line.text, "fields": line.fields })
+            );
+        } else {
+            let step = line.step.as_deref().map(|step| format!(" [{step}]")).unwrap_or_default();
+            let fields = line.fields.as_deref().map(|fields| format!(" {fields}")).unwrap_or_default();
+            anstream::println!("{} {level:<5}{step} {}{fields}", clock(line.at_ms), line.text);
+        }
+    }
+    Ok(())
+}

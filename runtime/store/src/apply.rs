@@ -1,0 +1,187 @@
+//! The rules of a single write: what it is checked against, and which rows it makes. The same for every implementation.
+
+use std::collections::HashMap;
+
+use crate::error::{Result, StoreError};
+use crate::ledger::{Head, Rows};
+use crate::rows::{Append, Delivered, NewEvent, NewModule, NewRun, RunChange, RunKey, Started};
+use crate::status::Status;
+
+/// A queued write.
+#[derive(Debug)]
+pub(crate) enum Write {
+    Start(NewRun),
+    Append(Append),
+    Event(NewEvent),
+    Module(NewModule),
+}
+
+impl Write {
+    /// How many rows it makes, for the bound on what is gathered.
+    pub(crate) fn records(&self) -> usize {
+        match self {
+            Self::Start(run) => 1 + run.first.len() + run.inbox.len(),
+            Self::Append(batch) => batch.entries.len() + batch.logs.len() + usize::from(batch.change.is_some()),
+            Self::Event(_) | Self::Module(_) => 1,
+        }
+    }
+}
+
+/// What a write that was kept answers.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    Started(Started),
+    Appended,
+    Delivered(Delivered),
+    Module(bool),
+}
+
+/// Why a write was not kept.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It broke a rule. None of its rows were written, and the transaction goes on without it.
+    Rule(StoreError),
+    /// A row could not be read or written: the transaction is lost.
+    Row(StoreError),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Row(error)
+    }
+}
+
+/// The heads of runs that were written to lately, so that an append needs no lookup. True because this process is the only writer.
+#[derive(Default)]
+pub(crate) struct Heads(HashMap<RunKey, Head>);
+
+/// Heads kept. Beyond that all are forgotten and looked up anew: rare, and simpler than choosing.
+const MAX_HEADS: usize = 100_000;
+
+impl Heads {
+    /// Forgets everything: to be called when a transaction was lost, since heads are moved as rows are written.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn get(&mut self, rows: &mut dyn Rows, run: RunKey) -> Result<Option<Head>> {
+        if let Some(head) = self.0.get(&run) {
+            return Ok(Some(*head));
+        }
+        let head = rows.head(run)?;
+        if let Some(head) = head {
+            self.set(run, head);
+        }
+        Ok(head)
+    }
+
+    fn set(&mut self, run: RunKey, head: Head) {
+        if head.status.is_finished() {
+            self.0.remove(&run);
+            return;
+        }
+        if self.0.len() >= MAX_HEADS {
+            self.0.clear();
+        }
+        self.0.insert(run, head);
+    }
+}
+
+/// Checks a write and makes its rows.
+pub(crate) fn apply(rows: &mut dyn Rows, heads: &mut Heads, write: &Write) -> std::result::Result<Reply, Refusal> {
+    match write {
+        Write::Start(run) => start(rows, heads, run).map(Reply::Started),
+        Write::Append(batch) => append(rows, heads, batch).map(|()| Reply::Appended),
+        Write::Event(event) => deliver(rows, heads, event).map(Reply::Delivered),
+        Write::Module(module) => Ok(Reply::Module(rows.add_module(module)?)),
+    }
+}
+
+fn start(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> std::result::Result<Started, Refusal> {
+    if let Some(run_key) = &run.run_key
+        && let Some((run, key)) = rows.run_by_run_key(run_key)?
+    {
+        return Ok(Started::Existing { run, key });
+    }
+    if rows.run_by_id(&run.run)?.is_some() {
+        return Err(Refusal::Rule(StoreError::RunExists(run.run.clone())));
+    }
+    let key = rows.add_run(run)?;
+    for (seq, entry) in (0..).zip(&run.first) {
+        rows.add_entry(key, seq, entry)?;
+    }
+    for (number, (name, payload)) in (1..).zip(&run.inbox) {
+        let event = NewEvent { run: key, name: name.clone(), payload: payload.clone(), dedup: None };
+        rows.add_event(number, &event)?;
+    }
+    heads.set(key, Head { status: Status::Queued, next_seq: run.first.len() as u64, wake_at_ms: None });
+    Ok(Started::New(key))
+}
+
+fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result::Result<(), Refusal> {
+    let run = batch.run;
+    let mut head = heads.get(rows, run)?.ok_or(Refusal::Rule(StoreError::NoSuchRun(run)))?;
+    check(batch, head).map_err(Refusal::Rule)?;
+    for entry in &batch.entries {
+        rows.add_entry(run, head.next_seq, entry)?;
+        head.next_seq += 1;
+    }
+    for row in &batch.logs {
+        rows.add_log(run, row)?;
+    }
+    if let Some(change) = &batch.change {
+        change_run(rows, run, change, &mut head)?;
+    }
+    heads.set(run, head);
+    Ok(())
+}
+
+fn check(batch: &Append, head: Head) -> Result<()> {
+    let taken_up = batch.reopens && head.status == Status::Failed;
+    if head.status.is_finished() && !taken_up {
+        return Err(StoreError::Finished { run: batch.run, status: head.status });
+    }
+    if batch.first_seq != head.next_seq {
+        return Err(StoreError::Conflict { run: batch.run, expected: head.next_seq, got: batch.first_seq });
+    }
+    Ok(())
+}
+
+fn change_run(rows: &mut dyn Rows, run: RunKey, change: &RunChange, head: &mut Head) -> Result<()> {
+    let mut change = change.clone();
+    if change.status.is_finished() {
+        // No timer outlives its run, whatever the caller says.
+        change.wake_at_ms = None;
+    }
+    // A time that the database cannot hold is as good as never.
+    change.wake_at_ms = change.wake_at_ms.map(|due_ms| due_ms.min(i64::MAX as u64));
+    rows.change_run(run, &change)?;
+    if change.wake_at_ms != head.wake_at_ms {
+        if let Some(due_ms) = head.wake_at_ms {
+            rows.remove_timer(due_ms, run)?;
+        }
+        if let Some(due_ms) = change.wake_at_ms {
+            rows.add_timer(due_ms, run)?;
+        }
+    }
+    head.status = change.status;
+    head.wake_at_ms = change.wake_at_ms;
+    Ok(())
+}
+
+fn deliver(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std::result::Result<Delivered, Refusal> {
+    let run = event.run;
+    let head = heads.get(rows, run)?.ok_or(Refusal::Rule(StoreError::NoSuchRun(run)))?;
+    // A repetition is answered before the run's end is looked at: the first one came in time.
+    if let Some(dedup) = &event.dedup
+        && let Some(number) = rows.event_by_dedup(run, dedup)?
+    {
+        return Ok(Delivered { number, repeated: true });
+    }
+    if head.status.is_finished() {
+        return Err(Refusal::Rule(StoreError::Finished { run, status: head.status }));
+    }
+    let number = rows.last_event(run)? + 1;
+    rows.add_event(number, event)?;
+    Ok(Delivered { number, repeated: false })
+}

@@ -1,0 +1,66 @@
+//! What an implementation of the store provides: a transaction, and the rows within it. Everything else is shared.
+//!
+//! No rule lives behind these traits: what may be written is decided in `apply`, when it is written in `group`.
+
+use stepwell_core::ids::RunId;
+
+use crate::error::Result;
+use crate::rows::{LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::status::Status;
+use crate::store::Reads;
+
+/// The writing side of an implementation.
+pub trait Ledger: Send + 'static {
+    /// The reading side: sees what is committed.
+    type Reads: Reads + 'static;
+
+    /// Runs `work` in one transaction. When this returns `Ok`, all that `work` wrote is durable; when it returns an error, of
+    /// `work` or of the commit, none of it is seen by anybody.
+    ///
+    /// # Errors
+    /// That of `work`, or the commit's.
+    fn transaction(&mut self, work: &mut dyn FnMut(&mut dyn Rows) -> Result<()>) -> Result<()>;
+}
+
+/// What has to be known of a run before something is appended to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Where it stands.
+    pub status: Status,
+    /// How many entries its journal has.
+    pub next_seq: u64,
+    /// Its row in the table of timers.
+    pub wake_at_ms: Option<u64>,
+}
+
+/// The rows within a transaction. Lookups see what the transaction has written.
+///
+/// Each method can fail with the errors of the disk or of unreadable data; the transaction is then lost.
+pub trait Rows {
+    /// The state of a run that appends are checked against.
+    fn head(&mut self, run: RunKey) -> Result<Option<Head>>;
+    /// The run of this name.
+    fn run_by_id(&mut self, run: &RunId) -> Result<Option<RunKey>>;
+    /// The run with this run key.
+    fn run_by_run_key(&mut self, run_key: &str) -> Result<Option<(RunId, RunKey)>>;
+    /// Adds the run's own row, queued; not its entries and events.
+    fn add_run(&mut self, run: &NewRun) -> Result<RunKey>;
+    /// Writes what the change replaces.
+    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()>;
+    /// Adds a journal entry.
+    fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()>;
+    /// Adds a line unless its place is taken.
+    fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()>;
+    /// Adds a row to the table of timers.
+    fn add_timer(&mut self, due_ms: u64, run: RunKey) -> Result<()>;
+    /// Takes a row out of it.
+    fn remove_timer(&mut self, due_ms: u64, run: RunKey) -> Result<()>;
+    /// The number of the inbox's last event, or 0.
+    fn last_event(&mut self, run: RunKey) -> Result<u64>;
+    /// The event with this key.
+    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<u64>>;
+    /// Adds an event.
+    fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()>;
+    /// Adds a module unless it is known; whether it was new.
+    fn add_module(&mut self, module: &NewModule) -> Result<bool>;
+}

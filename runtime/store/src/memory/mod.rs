@@ -1,0 +1,269 @@
+//! The ledger in memory: for tests and simulations. It keeps what it is given until it is dropped, and nothing longer.
+
+mod reads;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use stepwell_core::ids::{Digest, RunId};
+
+use crate::error::{Result, StoreError};
+use crate::group::Gather;
+use crate::ledger::{Head, Ledger, Rows};
+use crate::rows::{LogPlace, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
+use crate::status::Status;
+use crate::testing::{Failures, Faulty};
+use crate::{Grouped, MemoryStore};
+
+pub use reads::MemoryReads;
+
+impl MemoryStore {
+    /// An empty store. Commits fail as `failures` is told. With no `linger` in `gather`, nothing becomes durable before
+    /// somebody waits for it (or so many records are queued), so that a test decides what a crash loses.
+    ///
+    /// # Errors
+    /// When the operating system has no thread left.
+    pub fn open(gather: Gather, failures: Failures) -> Result<Self> {
+        let ledger = MemoryLedger::default();
+        let reads = MemoryReads(ledger.0.clone());
+        Grouped::over(Faulty::new(ledger, failures), reads, gather)
+    }
+
+    /// From now on the run's journal cannot be read, as after a fault of the disk.
+    pub fn damage_journal(&self, run: RunKey) {
+        self.reads.damage_journal(run);
+    }
+}
+
+/// The writing side.
+#[derive(Default)]
+pub struct MemoryLedger(Shared);
+
+type Shared = Arc<RwLock<State>>;
+
+#[derive(Default)]
+struct State {
+    /// Run number n is at index n - 1.
+    runs: Vec<RunState>,
+    run_ids: HashMap<RunId, RunKey>,
+    run_keys: HashMap<String, RunKey>,
+    timers: BTreeSet<(u64, RunKey)>,
+    modules: BTreeMap<Digest, NewModule>,
+}
+
+struct RunState {
+    row: RunRow,
+    journal: Vec<Vec<u8>>,
+    logs: BTreeMap<LogPlace, LogRow>,
+    inbox: Vec<NewEvent>,
+    /// A test said that the journal cannot be read.
+    damaged: bool,
+}
+
+impl State {
+    fn run(&self, run: RunKey) -> Option<&RunState> {
+        self.runs.get(usize::try_from(run).ok()?.checked_sub(1)?)
+    }
+
+    /// The rules look a run up before they write to it, so a missing one is a fault of ours.
+    fn run_mut(&mut self, run: RunKey) -> Result<&mut RunState> {
+        let index = usize::try_from(run).ok().and_then(|run| run.checked_sub(1));
+        let found = index.and_then(|index| self.runs.get_mut(index));
+        found.ok_or_else(|| StoreError::Internal(format!("rows for run {run}, which does not exist")))
+    }
+}
+
+impl fmt::Debug for MemoryLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryLedger")
+    }
+}
+
+impl Ledger for MemoryLedger {
+    type Reads = MemoryReads;
+
+    fn transaction(&mut self, work: &mut dyn FnMut(&mut dyn Rows) -> Result<()>) -> Result<()> {
+        // Held to the end, so that nobody sees half of it.
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut transaction = Transaction { state: &mut state, undo: Vec::new() };
+        let outcome = work(&mut transaction);
+        if outcome.is_err() {
+            transaction.roll_back();
+        }
+        outcome
+    }
+}
+
+struct Transaction<'a> {
+    state: &'a mut State,
+    undo: Vec<Undo>,
+}
+
+type Undo = Box<dyn FnOnce(&mut State) -> Result<()>>;
+
+impl Transaction<'_> {
+    fn on_undo(&mut self, undo: impl FnOnce(&mut State) -> Result<()> + 'static) {
+        self.undo.push(Box::new(undo));
+    }
+
+    fn roll_back(self) {
+        for undo in self.undo.into_iter().rev() {
+            // The latest write is undone first, so what an undo looks for is there.
+            let _ = undo(self.state);
+        }
+    }
+}
+
+impl Rows for Transaction<'_> {
+    fn head(&mut self, run: RunKey) -> Result<Option<Head>> {
+        Ok(self.state.run(run).map(|found| Head {
+            status: found.row.status,
+            next_seq: found.journal.len() as u64,
+            wake_at_ms: found.row.wake_at_ms,
+        }))
+    }
+
+    fn run_by_id(&mut self, run: &RunId) -> Result<Option<RunKey>> {
+        Ok(self.state.run_ids.get(run).copied())
+    }
+
+    fn run_by_run_key(&mut self, run_key: &str) -> Result<Option<(RunId, RunKey)>> {
+        let found = self.state.run_keys.get(run_key).and_then(|&key| Some((self.state.run(key)?.row.run.clone(), key)));
+        Ok(found)
+    }
+
+    fn add_run(&mut self, run: &NewRun) -> Result<RunKey> {
+        let key = self.state.runs.len() as RunKey + 1;
+        let row = queued_row(key, run);
+        self.state.runs.push(RunState {
+            row,
+            journal: Vec::new(),
+            logs: BTreeMap::new(),
+            inbox: Vec::new(),
+            damaged: false,
+        });
+        self.state.run_ids.insert(run.run.clone(), key);
+        if let Some(run_key) = &run.run_key {
+            self.state.run_keys.insert(run_key.clone(), key);
+        }
+        let (run, run_key) = (run.run.clone(), run.run_key.clone());
+        self.on_undo(move |state| {
+            state.runs.pop();
+            state.run_ids.remove(&run);
+            if let Some(run_key) = run_key {
+                state.run_keys.remove(&run_key);
+            }
+            Ok(())
+        });
+        Ok(key)
+    }
+
+    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
+        let row = &mut self.state.run_mut(run)?.row;
+        let before = row.clone();
+        row.status = change.status;
+        row.detail.clone_from(&change.detail);
+        row.wake_at_ms = change.wake_at_ms;
+        row.outcome.clone_from(&change.outcome);
+        row.changed_at_ms = change.at_ms;
+        if let Some(digest) = &change.digest {
+            row.digest.clone_from(digest);
+        }
+        if let Some(text) = &change.status_text {
+            row.status_text = Some(text.clone());
+        }
+        if let Some(recoveries) = change.recoveries {
+            row.recoveries = recoveries;
+        }
+        self.on_undo(move |state| state.run_mut(run).map(|found| found.row = before));
+        Ok(())
+    }
+
+    fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
+        let journal = &mut self.state.run_mut(run)?.journal;
+        if journal.len() as u64 != seq {
+            return Err(StoreError::Internal(format!("entry {seq} of run {run} is not its next")));
+        }
+        journal.push(entry.to_vec());
+        self.on_undo(move |state| state.run_mut(run).map(|found| drop(found.journal.pop())));
+        Ok(())
+    }
+
+    fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()> {
+        let place = (row.turn, row.index);
+        let logs = &mut self.state.run_mut(run)?.logs;
+        if logs.contains_key(&place) {
+            return Ok(());
+        }
+        logs.insert(place, row.clone());
+        self.on_undo(move |state| state.run_mut(run).map(|found| drop(found.logs.remove(&place))));
+        Ok(())
+    }
+
+    fn add_timer(&mut self, due_ms: u64, run: RunKey) -> Result<()> {
+        self.state.timers.insert((due_ms, run));
+        self.on_undo(move |state| {
+            state.timers.remove(&(due_ms, run));
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn remove_timer(&mut self, due_ms: u64, run: RunKey) -> Result<()> {
+        if self.state.timers.remove(&(due_ms, run)) {
+            self.on_undo(move |state| {
+                state.timers.insert((due_ms, run));
+                Ok(())
+            });
+        }
+        Ok(())
+    }
+
+    fn last_event(&mut self, run: RunKey) -> Result<u64> {
+        Ok(self.state.run(run).map_or(0, |found| found.inbox.len() as u64))
+    }
+
+    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<u64>> {
+        let inbox = self.state.run(run).map_or(&[][..], |found| &found.inbox);
+        Ok((1..).zip(inbox).find(|(_, event)| event.dedup.as_deref() == Some(dedup)).map(|(number, _)| number))
+    }
+
+    fn add_event(&mut self, _number: u64, event: &NewEvent) -> Result<()> {
+        let run = event.run;
+        self.state.run_mut(run)?.inbox.push(event.clone());
+        self.on_undo(move |state| state.run_mut(run).map(|found| drop(found.inbox.pop())));
+        Ok(())
+    }
+
+    fn add_module(&mut self, module: &NewModule) -> Result<bool> {
+        if self.state.modules.contains_key(&module.digest) {
+            return Ok(false);
+        }
+        self.state.modules.insert(module.digest.clone(), module.clone());
+        let digest = module.digest.clone();
+        self.on_undo(move |state| {
+            state.modules.remove(&digest);
+            Ok(())
+        });
+        Ok(true)
+    }
+}
+
+fn queued_row(key: RunKey, run: &NewRun) -> RunRow {
+    RunRow {
+        key,
+        run: run.run.clone(),
+        workflow: run.workflow.clone(),
+        digest: run.digest.clone(),
+        run_key: run.run_key.clone(),
+        status: Status::Queued,
+        detail: None,
+        status_text: None,
+        wake_at_ms: None,
+        outcome: None,
+        recoveries: 0,
+        created_at_ms: run.created_at_ms,
+        changed_at_ms: run.created_at_ms,
+    }
+}

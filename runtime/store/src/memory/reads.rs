@@ -1,0 +1,122 @@
+//! The reading side in memory.
+
+use std::fmt;
+use std::ops::Bound;
+use std::sync::{PoisonError, RwLockReadGuard};
+
+use stepwell_core::ids::{Digest, RunId};
+
+use super::{RunState, Shared, State};
+use crate::error::{Result, StoreError};
+use crate::rows::{InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow};
+use crate::store::Reads;
+
+/// The reading side of a store in memory.
+pub struct MemoryReads(pub(super) Shared);
+
+impl fmt::Debug for MemoryReads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryReads")
+    }
+}
+
+impl MemoryReads {
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the run's journal cannot be read, as after a fault of the disk.
+    pub(super) fn damage_journal(&self, run: RunKey) {
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(found) = state.run_mut(run) {
+            found.damaged = true;
+        }
+    }
+}
+
+impl Reads for MemoryReads {
+    fn journal(&self, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
+        let state = self.state();
+        let Some(found) = state.run(run) else { return Ok(Vec::new()) };
+        if found.damaged {
+            return Err(StoreError::Corrupt(format!("the journal of run {run} was damaged by a test")));
+        }
+        Ok((0..).zip(found.journal.iter().cloned()).collect())
+    }
+
+    fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {
+        Ok(self.state().run(run).and_then(|found| found.logs.keys().next_back().copied()))
+    }
+
+    fn logs(&self, run: RunKey, after: Option<LogPlace>, limit: u32) -> Result<Vec<LogRow>> {
+        let state = self.state();
+        let Some(found) = state.run(run) else { return Ok(Vec::new()) };
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        Ok(found.logs.range((from, Bound::Unbounded)).take(limit as usize).map(|(_, row)| row.clone()).collect())
+    }
+
+    fn run(&self, run: &RunId) -> Result<Option<RunRow>> {
+        let state = self.state();
+        Ok(state.run_ids.get(run).and_then(|&key| state.run(key)).map(|found| found.row.clone()))
+    }
+
+    fn run_by_number(&self, run: RunKey) -> Result<Option<RunRow>> {
+        Ok(self.state().run(run).map(|found| found.row.clone()))
+    }
+
+    fn runs(&self, filter: &RunFilter) -> Result<RunList> {
+        let state = self.state();
+        let wanted = |row: &RunRow| {
+            filter.status.is_none_or(|status| row.status == status)
+                && filter.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
+                && filter.before.is_none_or(|before| row.key < before)
+        };
+        let matching = state.runs.iter().rev().filter(|found| wanted(&found.row));
+        Ok(list(matching.take(filter.limit as usize)))
+    }
+
+    fn unfinished(&self) -> Result<RunList> {
+        Ok(list(self.state().runs.iter().filter(|found| !found.row.status.is_finished())))
+    }
+
+    fn due_timers(&self, now_ms: u64, limit: u32) -> Result<Vec<(u64, RunKey)>> {
+        let state = self.state();
+        Ok(state.timers.iter().take_while(|(due_ms, _)| *due_ms <= now_ms).take(limit as usize).copied().collect())
+    }
+
+    fn next_wake(&self) -> Result<Option<u64>> {
+        Ok(self.state().timers.first().map(|(due_ms, _)| *due_ms))
+    }
+
+    fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>> {
+        let state = self.state();
+        let Some(found) = state.run(run) else { return Ok(Vec::new()) };
+        let events = (1..).zip(&found.inbox).filter(|(number, _)| *number > after);
+        Ok(events
+            .map(|(number, event)| InboxEvent { number, name: event.name.clone(), payload: event.payload.clone() })
+            .collect())
+    }
+
+    fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
+        Ok(self.state().modules.get(digest).map(|module| module.bytes.clone()))
+    }
+
+    fn modules(&self) -> Result<Vec<ModuleRow>> {
+        let state = self.state();
+        Ok(state
+            .modules
+            .values()
+            .map(|module| ModuleRow {
+                digest: module.digest.clone(),
+                description: module.description.clone(),
+                size_bytes: module.bytes.len() as u64,
+                added_at_ms: module.added_at_ms,
+            })
+            .collect())
+    }
+}
+
+fn list<'a>(runs: impl Iterator<Item = &'a RunState>) -> RunList {
+    let runs = runs.map(|found| RunRow { outcome: None, ..found.row.clone() }).collect();
+    RunList { runs, unreadable: Vec::new() }
+}

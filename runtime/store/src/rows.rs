@@ -1,0 +1,263 @@
+//! What is written to the store and read from it, as plain data.
+//!
+//! A journal entry is bytes here: what it means is the core's. Times are milliseconds since the Unix epoch.
+
+use stepwell_core::ids::{Digest, RunId};
+
+use crate::status::Status;
+
+/// A run's number inside the store. Given in the order of the starts, never twice, and not shown outside.
+pub type RunKey = i64;
+
+/// A run to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    /// Its name outside.
+    pub run: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The module that it is pinned to.
+    pub digest: Digest,
+    /// The starter's own name for it: at most one run has it, for ever.
+    pub run_key: Option<String>,
+    /// When it was started.
+    pub created_at_ms: u64,
+    /// The journal's first entries, from sequence number 0 on.
+    pub first: Vec<Vec<u8>>,
+    /// Events that it finds in its inbox, in order.
+    pub inbox: Vec<(String, String)>,
+}
+
+/// What became of a start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    /// A new run, with status queued.
+    New(RunKey),
+    /// Its run key is taken. Nothing was written.
+    Existing {
+        /// The run that has the key.
+        run: RunId,
+        /// The same, inside.
+        key: RunKey,
+    },
+}
+
+/// One batch of one run: all of it becomes durable in one transaction, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Append {
+    /// The run.
+    pub run: RunKey,
+    /// The sequence number of the first entry: the number of entries that the journal has. Checked also when there are none.
+    pub first_seq: u64,
+    /// The entries, in order.
+    pub entries: Vec<Vec<u8>>,
+    /// Lines for the run's log. A line whose turn and index are known is left as it is.
+    pub logs: Vec<LogRow>,
+    /// How the run stands after these entries, where that has changed.
+    pub change: Option<RunChange>,
+    /// This takes up a failed run again. Without it a run that has ended takes nothing; other ends take nothing at all.
+    /// A run that was stopped by a refused batch has to be recovered first.
+    pub reopens: bool,
+}
+
+impl Append {
+    /// Entries alone.
+    #[must_use]
+    pub fn entries(run: RunKey, first_seq: u64, entries: Vec<Vec<u8>>) -> Self {
+        Self { run, first_seq, entries, logs: Vec::new(), change: None, reopens: false }
+    }
+
+    /// The same batch with this change of the run.
+    #[must_use]
+    pub fn with_change(mut self, change: RunChange) -> Self {
+        self.change = Some(change);
+        self
+    }
+}
+
+/// A line of a run's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogRow {
+    /// The turn that wrote it.
+    pub turn: u64,
+    /// Which line of that turn, from 0.
+    pub index: u32,
+    /// When it was written.
+    pub at_ms: u64,
+    /// How important it is, from 0 (trace) to 4 (error).
+    pub level: u8,
+    /// The step whose body wrote it.
+    pub step: Option<String>,
+    /// The line.
+    pub text: String,
+    /// Its fields, JSON.
+    pub fields: Option<String>,
+}
+
+/// A line's place in a run's log: turn and index.
+pub type LogPlace = (u64, u32);
+
+/// How a run stands from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunChange {
+    /// The new status.
+    pub status: Status,
+    /// What it waits for, or why it is paused. Replaces the old detail, also with none.
+    pub detail: Option<String>,
+    /// When it has to be woken, at the earliest. Replaces the old time, also with none. A run that has ended has none.
+    pub wake_at_ms: Option<u64>,
+    /// Its result or error, JSON. Replaces the old one, also with none.
+    pub outcome: Option<String>,
+    /// When this was decided.
+    pub at_ms: u64,
+    /// Pins the run to another module. `None` leaves it where it is.
+    pub digest: Option<Digest>,
+    /// The workflow's own words on where it is. `None` leaves the old ones.
+    pub status_text: Option<String>,
+    /// Recoveries without progress so far. `None` leaves the number.
+    pub recoveries: Option<u32>,
+}
+
+impl RunChange {
+    /// To this status, with no detail, time or outcome.
+    #[must_use]
+    pub fn to(status: Status, at_ms: u64) -> Self {
+        Self {
+            status,
+            detail: None,
+            wake_at_ms: None,
+            outcome: None,
+            at_ms,
+            digest: None,
+            status_text: None,
+            recoveries: None,
+        }
+    }
+}
+
+/// A run as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRow {
+    /// Its number inside.
+    pub key: RunKey,
+    /// Its name outside.
+    pub run: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The module that it is pinned to.
+    pub digest: Digest,
+    /// The starter's own name for it.
+    pub run_key: Option<String>,
+    /// Where it stands.
+    pub status: Status,
+    /// What it waits for, or why it is paused.
+    pub detail: Option<String>,
+    /// The workflow's own words on where it is.
+    pub status_text: Option<String>,
+    /// When it has to be woken.
+    pub wake_at_ms: Option<u64>,
+    /// Its result or error, JSON. Not read for lists, since it may be large: there it is `None`.
+    pub outcome: Option<String>,
+    /// Recoveries without progress so far.
+    pub recoveries: u32,
+    /// When it was started.
+    pub created_at_ms: u64,
+    /// When its status was last written.
+    pub changed_at_ms: u64,
+}
+
+/// Some runs, and those that should be among them but cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunList {
+    /// In the order that was asked for.
+    pub runs: Vec<RunRow>,
+    /// To be named to the operator; nothing else is hindered by them.
+    pub unreadable: Vec<UnreadableRun>,
+}
+
+/// A run whose row cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableRun {
+    /// Its number inside.
+    pub key: RunKey,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only runs with this status.
+    pub status: Option<Status>,
+    /// Only runs of this workflow.
+    pub workflow: Option<String>,
+    /// Only runs that were started before this one: the last key of the page before.
+    pub before: Option<RunKey>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl Default for RunFilter {
+    fn default() -> Self {
+        Self { status: None, workflow: None, before: None, limit: 100 }
+    }
+}
+
+/// An event for a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// The run.
+    pub run: RunKey,
+    /// The event's name.
+    pub name: String,
+    /// JSON.
+    pub payload: String,
+    /// The sender's key: a second event of this run with the same key is not kept.
+    pub dedup: Option<String>,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivered {
+    /// Its place in the run's inbox, from 1.
+    pub number: u64,
+    /// An event with that key was there already. Nothing was written, and the number is the first one's.
+    pub repeated: bool,
+}
+
+/// An event in a run's inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxEvent {
+    /// Its place, from 1, without gaps.
+    pub number: u64,
+    /// Its name.
+    pub name: String,
+    /// JSON.
+    pub payload: String,
+}
+
+/// A module to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewModule {
+    /// Of the bytes. The store does not check it.
+    pub digest: Digest,
+    /// The component.
+    pub bytes: Vec<u8>,
+    /// What it exports and imports, JSON.
+    pub description: String,
+    /// When it was uploaded.
+    pub added_at_ms: u64,
+}
+
+/// A module without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleRow {
+    /// Its name.
+    pub digest: Digest,
+    /// What it exports and imports, JSON.
+    pub description: String,
+    /// How large it is.
+    pub size_bytes: u64,
+    /// When it was first uploaded.
+    pub added_at_ms: u64,
+}

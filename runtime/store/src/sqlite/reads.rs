@@ -1,0 +1,215 @@
+//! The reading side in SQLite: queries on connections that cannot write, which see what is committed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use stepwell_core::ids::{Digest, RunId};
+
+use super::pool::Pool;
+use super::rows::{signed, unsigned};
+use crate::error::{Result, StoreError};
+use crate::rows::{InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, UnreadableRun};
+use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
+use crate::store::Reads;
+
+/// The reading side of a store in SQLite.
+pub struct SqliteReads(Arc<Pool>);
+
+impl SqliteReads {
+    pub(super) fn new(pool: Arc<Pool>) -> Self {
+        Self(pool)
+    }
+}
+
+impl fmt::Debug for SqliteReads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SqliteReads")
+    }
+}
+
+impl Reads for SqliteReads {
+    fn journal(&self, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
+        self.0.query(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT seq, entry FROM journal WHERE run = ?1 ORDER BY seq")?;
+            let mut rows = statement.query([run])?;
+            let mut entries = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (seq, entry) = entry(row)
+                    .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
+                if seq != entries.len() as u64 {
+                    return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
+                }
+                entries.push((seq, entry));
+            }
+            Ok(entries)
+        })
+    }
+
+    fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {
+        let sql = "SELECT turn, line FROM logs WHERE run = ?1 ORDER BY turn DESC, line DESC LIMIT 1";
+        self.0.query(|connection| {
+            let read = |row: &Row<'_>| Ok((unsigned(row.get(0)?), row.get(1)?));
+            Ok(connection.prepare_cached(sql)?.query_row([run], read).optional()?)
+        })
+    }
+
+    fn logs(&self, run: RunKey, after: Option<LogPlace>, limit: u32) -> Result<Vec<LogRow>> {
+        let sql = "SELECT turn, line, at_ms, level, step, text, fields FROM logs
+                   WHERE run = ?1 AND (turn, line) > (?2, ?3) ORDER BY turn, line LIMIT ?4";
+        let (turn, line) = after.map_or((-1, -1), |(turn, line)| (signed(turn), i64::from(line)));
+        self.0.query(|connection| all(connection, sql, params![run, turn, line, limit], log_row))
+    }
+
+    fn run(&self, run: &RunId) -> Result<Option<RunRow>> {
+        self.0.query(|connection| one_run(connection, "run = ?1", [run.as_str()]))
+    }
+
+    fn run_by_number(&self, run: RunKey) -> Result<Option<RunRow>> {
+        self.0.query(|connection| one_run(connection, "id = ?1", [run]))
+    }
+
+    fn runs(&self, filter: &RunFilter) -> Result<RunList> {
+        let mut conditions = String::from("id < ?1");
+        let mut values: Vec<Box<dyn rusqlite::ToSql>> =
+            vec![Box::new(filter.before.unwrap_or(RunKey::MAX)), Box::new(filter.limit)];
+        if let Some(status) = filter.status {
+            values.push(Box::new(status.code()));
+            conditions += &format!(" AND status = ?{}", values.len());
+        }
+        if let Some(workflow) = &filter.workflow {
+            values.push(Box::new(workflow.clone()));
+            conditions += &format!(" AND workflow = ?{}", values.len());
+        }
+        let sql = format!("SELECT {RUN_COLUMNS}, NULL FROM runs WHERE {conditions} ORDER BY id DESC LIMIT ?2");
+        self.0.query(|connection| list(connection, &sql, rusqlite::params_from_iter(values)))
+    }
+
+    fn unfinished(&self) -> Result<RunList> {
+        // A status that this version does not know is not taken for an end: such a run is set aside and named.
+        // Left to itself, SQLite would look at every run for that.
+        let sql = format!(
+            "SELECT {RUN_COLUMNS}, NULL FROM runs WHERE id IN (
+                 SELECT id FROM runs WHERE status < {FIRST_FINISHED_CODE}
+                 UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
+             ) ORDER BY id"
+        );
+        self.0.query(|connection| list(connection, &sql, []))
+    }
+
+    fn due_timers(&self, now_ms: u64, limit: u32) -> Result<Vec<(u64, RunKey)>> {
+        let sql = "SELECT due_ms, run FROM timers WHERE due_ms <= ?1 ORDER BY due_ms, run LIMIT ?2";
+        let read = |row: &Row<'_>| Ok((unsigned(row.get(0)?), row.get(1)?));
+        self.0.query(|connection| all(connection, sql, params![signed(now_ms), limit], read))
+    }
+
+    fn next_wake(&self) -> Result<Option<u64>> {
+        self.0.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT min(due_ms) FROM timers")?;
+            let earliest: Option<i64> = statement.query_row([], |row| row.get(0))?;
+            Ok(earliest.map(unsigned))
+        })
+    }
+
+    fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>> {
+        let sql = "SELECT number, name, payload FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
+        let read =
+            |row: &Row<'_>| Ok(InboxEvent { number: unsigned(row.get(0)?), name: row.get(1)?, payload: row.get(2)? });
+        self.0.query(|connection| all(connection, sql, [run, signed(after)], read))
+    }
+
+    fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
+        self.0.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT bytes FROM modules WHERE digest = ?1")?;
+            Ok(statement.query_row([digest.as_str()], |row| row.get(0)).optional()?)
+        })
+    }
+
+    fn modules(&self) -> Result<Vec<ModuleRow>> {
+        let sql = "SELECT digest, added_at_ms, size_bytes, description FROM modules ORDER BY digest";
+        let read = |row: &Row<'_>| {
+            Ok(ModuleRow {
+                digest: Digest::from_text(row.get::<_, String>(0)?),
+                added_at_ms: unsigned(row.get(1)?),
+                size_bytes: unsigned(row.get(2)?),
+                description: row.get(3)?,
+            })
+        };
+        self.0.query(|connection| all(connection, sql, [], read))
+    }
+}
+
+/// All rows of a query; one that cannot be read fails it.
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(values, read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Runs of a query over `RUN_COLUMNS`; one that cannot be read is set aside.
+fn list(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<RunList> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut list = RunList::default();
+    while let Some(row) = rows.next()? {
+        match run_row(row) {
+            Ok(run) => list.runs.push(run),
+            Err(error) => list.unreadable.push(UnreadableRun { key: row.get(0)?, reason: error.to_string() }),
+        }
+    }
+    Ok(list)
+}
+
+fn one_run(connection: &Connection, condition: &str, values: impl rusqlite::Params) -> Result<Option<RunRow>> {
+    let sql = format!("SELECT {RUN_COLUMNS}, outcome FROM runs WHERE {condition}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(values)?;
+    rows.next()?.map(run_row).transpose()
+}
+
+const RUN_COLUMNS: &str = "id, run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
+    created_at_ms, changed_at_ms";
+
+fn run_row(row: &Row<'_>) -> Result<RunRow> {
+    let code: i64 = row.get(5)?;
+    let status =
+        Status::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no status of this version")))?;
+    Ok(RunRow {
+        key: row.get(0)?,
+        run: RunId::new(row.get::<_, String>(1)?),
+        workflow: row.get(2)?,
+        digest: Digest::from_text(row.get::<_, String>(3)?),
+        run_key: row.get(4)?,
+        status,
+        detail: row.get(6)?,
+        status_text: row.get(7)?,
+        wake_at_ms: row.get::<_, Option<i64>>(8)?.map(unsigned),
+        recoveries: row.get(9)?,
+        created_at_ms: unsigned(row.get(10)?),
+        changed_at_ms: unsigned(row.get(11)?),
+        outcome: row.get(12)?,
+    })
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<(u64, Vec<u8>)> {
+    Ok((unsigned(row.get(0)?), row.get(1)?))
+}
+
+fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
+    Ok(LogRow {
+        turn: unsigned(row.get(0)?),
+        index: row.get(1)?,
+        at_ms: unsigned(row.get(2)?),
+        level: row.get(3)?,
+        step: row.get(4)?,
+        text: row.get(5)?,
+        fields: row.get(6)?,
+    })
+}

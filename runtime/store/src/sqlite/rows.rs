@@ -1,0 +1,160 @@
+//! The rows within a transaction: one statement for each method, all of them cached.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use stepwell_core::ids::RunId;
+
+use crate::error::{Result, StoreError};
+use crate::ledger::{Head, Rows};
+use crate::rows::{LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::status::Status;
+
+pub(super) struct SqliteRows<'a>(pub(super) &'a Connection);
+
+impl SqliteRows<'_> {
+    fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<usize> {
+        Ok(self.0.prepare_cached(sql)?.execute(values)?)
+    }
+
+    fn find<T>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        Ok(self.0.prepare_cached(sql)?.query_row(values, read).optional()?)
+    }
+}
+
+impl Rows for SqliteRows<'_> {
+    fn head(&mut self, run: RunKey) -> Result<Option<Head>> {
+        let sql = "SELECT status, wake_at_ms, (SELECT max(seq) FROM journal WHERE run = id) FROM runs WHERE id = ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<i64>>(2)?))
+        };
+        let Some((code, wake_at_ms, last_seq)) = self.find(sql, [run], read)? else { return Ok(None) };
+        let status = Status::from_code(code)
+            .ok_or_else(|| StoreError::Corrupt(format!("run {run} has the unknown status {code}")))?;
+        let next_seq = last_seq.map_or(0, |seq| unsigned(seq) + 1);
+        Ok(Some(Head { status, next_seq, wake_at_ms: wake_at_ms.map(unsigned) }))
+    }
+
+    fn run_by_id(&mut self, run: &RunId) -> Result<Option<RunKey>> {
+        self.find("SELECT id FROM runs WHERE run = ?1", [run.as_str()], |row| row.get(0))
+    }
+
+    fn run_by_run_key(&mut self, run_key: &str) -> Result<Option<(RunId, RunKey)>> {
+        self.find("SELECT run, id FROM runs WHERE run_key = ?1", [run_key], |row| {
+            Ok((RunId::new(row.get::<_, String>(0)?), row.get(1)?))
+        })
+    }
+
+    fn add_run(&mut self, run: &NewRun) -> Result<RunKey> {
+        let values = params![
+            run.run.as_str(),
+            run.workflow,
+            run.digest.as_str(),
+            run.run_key,
+            Status::Queued.code(),
+            signed(run.created_at_ms),
+        ];
+        self.execute(
+            "INSERT INTO runs (run, workflow, digest, run_key, status, created_at_ms, changed_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+            values,
+        )?;
+        Ok(self.0.last_insert_rowid())
+    }
+
+    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
+        let values = params![
+            run,
+            change.status.code(),
+            change.detail,
+            change.wake_at_ms.map(signed),
+            change.outcome,
+            signed(change.at_ms),
+            change.digest.as_ref().map(stepwell_core::ids::Digest::as_str),
+            change.status_text,
+            change.recoveries,
+        ];
+        self.execute(
+            "UPDATE runs SET status = ?2, detail = ?3, wake_at_ms = ?4, outcome = ?5, changed_at_ms = ?6,
+                 digest = coalesce(?7, digest), status_text = coalesce(?8, status_text),
+                 recoveries = coalesce(?9, recoveries)
+             WHERE id = ?1",
+            values,
+        )?;
+        Ok(())
+    }
+
+    fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
+        self.execute("INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)", params![run, signed(seq), entry])?;
+        Ok(())
+    }
+
+    fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()> {
+        let values =
+            params![run, signed(row.turn), row.index, signed(row.at_ms), row.level, row.step, row.text, row.fields];
+        self.execute(
+            "INSERT OR IGNORE INTO logs (run, turn, line, at_ms, level, step, text, fields)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            values,
+        )?;
+        Ok(())
+    }
+
+    fn add_timer(&mut self, due_ms: u64, run: RunKey) -> Result<()> {
+        self.execute("INSERT OR IGNORE INTO timers (due_ms, run) VALUES (?1, ?2)", [signed(due_ms), run])?;
+        Ok(())
+    }
+
+    fn remove_timer(&mut self, due_ms: u64, run: RunKey) -> Result<()> {
+        self.execute("DELETE FROM timers WHERE due_ms = ?1 AND run = ?2", [signed(due_ms), run])?;
+        Ok(())
+    }
+
+    fn last_event(&mut self, run: RunKey) -> Result<u64> {
+        let last =
+            self.find("SELECT max(number) FROM inbox WHERE run = ?1", [run], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(last.flatten().map_or(0, unsigned))
+    }
+
+    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<u64>> {
+        let sql = "SELECT number FROM inbox WHERE run = ?1 AND dedup = ?2";
+        Ok(self.find(sql, params![run, dedup], |row| row.get::<_, i64>(0))?.map(unsigned))
+    }
+
+    fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()> {
+        self.execute(
+            "INSERT INTO inbox (run, number, name, dedup, payload) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![event.run, signed(number), event.name, event.dedup, event.payload],
+        )?;
+        Ok(())
+    }
+
+    fn add_module(&mut self, module: &NewModule) -> Result<bool> {
+        let rows = self.execute(
+            "INSERT OR IGNORE INTO modules (digest, added_at_ms, size_bytes, description, bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                module.digest.as_str(),
+                signed(module.added_at_ms),
+                module.bytes.len() as i64,
+                module.description,
+                module.bytes
+            ],
+        )?;
+        Ok(rows == 1)
+    }
+}
+
+/// SQLite's integers are signed. Times, turns and counts beyond its largest do not come up, and are held there.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number that was written by [`signed`].
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,108 @@
+//! The tables, and how a database comes from one version of them to the next.
+//!
+//! A migration that has been released is never changed: the next change of the tables is a new one at the end.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::{Result, StoreError};
+
+/// Number n brings a database of version n to n + 1.
+const MIGRATIONS: &[&str] = &[FIRST];
+
+/// Refuses a database that a newer version has written, before anything is done to it.
+pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
+    let found = version(connection)?;
+    let known = MIGRATIONS.len() as u32;
+    if found > known {
+        return Err(StoreError::NewerSchema { found, known });
+    }
+    Ok(())
+}
+
+/// Brings the database to the newest version, all in one transaction.
+pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
+    if version(connection)? as usize == MIGRATIONS.len() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = version(&transaction)? as usize;
+    for migration in MIGRATIONS.iter().skip(found) {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as u32)?;
+    transaction.commit()?;
+    tracing::info!(from = found, to = MIGRATIONS.len(), "the database's tables are up to date");
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<u32> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    u32::try_from(version).map_err(|_| StoreError::Corrupt(format!("schema version {version}")))
+}
+
+/// Runs have small numbers inside, so that the keys of the large tables are short and grow at their end. The large tables keep
+/// their rows in the order of writing, with the key beside them: clustering them by run costs several times as much.
+/// Long columns come last, so that the others are read without them.
+const FIRST: &str = "
+CREATE TABLE runs (
+    id            INTEGER PRIMARY KEY,
+    run           TEXT NOT NULL UNIQUE,
+    workflow      TEXT NOT NULL,
+    digest        TEXT NOT NULL,
+    run_key       TEXT UNIQUE,
+    status        INTEGER NOT NULL,
+    wake_at_ms    INTEGER,
+    recoveries    INTEGER NOT NULL DEFAULT 0,
+    created_at_ms INTEGER NOT NULL,
+    changed_at_ms INTEGER NOT NULL,
+    detail        TEXT,
+    status_text   TEXT,
+    outcome       TEXT
+) STRICT;
+CREATE INDEX runs_by_status ON runs (status, id);
+CREATE INDEX runs_by_workflow ON runs (workflow, id);
+
+CREATE TABLE journal (
+    run   INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    entry BLOB NOT NULL,
+    PRIMARY KEY (run, seq)
+) STRICT;
+
+CREATE TABLE logs (
+    run    INTEGER NOT NULL,
+    turn   INTEGER NOT NULL,
+    line   INTEGER NOT NULL,
+    at_ms  INTEGER NOT NULL,
+    level  INTEGER NOT NULL,
+    step   TEXT,
+    text   TEXT NOT NULL,
+    fields TEXT,
+    PRIMARY KEY (run, turn, line)
+) STRICT;
+
+-- One row for each run that is to be woken, so that the next is found without looking at any other.
+CREATE TABLE timers (
+    due_ms INTEGER NOT NULL,
+    run    INTEGER NOT NULL,
+    PRIMARY KEY (due_ms, run)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE inbox (
+    run     INTEGER NOT NULL,
+    number  INTEGER NOT NULL,
+    name    TEXT NOT NULL,
+    dedup   TEXT,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (run, number)
+) STRICT;
+CREATE UNIQUE INDEX inbox_by_dedup ON inbox (run, dedup) WHERE dedup IS NOT NULL;
+
+CREATE TABLE modules (
+    digest      TEXT PRIMARY KEY,
+    added_at_ms INTEGER NOT NULL,
+    size_bytes  INTEGER NOT NULL,
+    description TEXT NOT NULL,
+    bytes       BLOB NOT NULL
+) STRICT;
+";

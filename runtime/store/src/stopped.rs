@@ -1,0 +1,87 @@
+//! Runs that were stopped by a failed write: which of their batches are lost, and why.
+//!
+//! Batches are known by their place in the queue. A failure loses the batch at its place and all later ones of the run, up to
+//! the place where the run was recovered. So nothing needs to be kept of batches that went well.
+
+use std::collections::HashMap;
+
+use crate::error::{Result, StoreError};
+use crate::pending::Ticket;
+use crate::rows::RunKey;
+
+#[derive(Default)]
+pub(crate) struct Stopped(HashMap<RunKey, Vec<Loss>>);
+
+/// Places `from..until` are lost; without `until`, all from `from` on.
+struct Loss {
+    from: u64,
+    until: Option<u64>,
+    cause: StoreError,
+}
+
+impl Loss {
+    fn covers(&self, number: u64) -> bool {
+        number >= self.from && self.until.is_none_or(|until| number < until)
+    }
+}
+
+impl Stopped {
+    /// Whether the batch is lost, and why: its own error for the one that stopped the run, `Stopped` for those behind it.
+    pub(crate) fn check(&self, ticket: Ticket) -> Result<()> {
+        let losses = self.0.get(&ticket.run).map_or(&[][..], Vec::as_slice);
+        match losses.iter().find(|loss| loss.covers(ticket.number)) {
+            None => Ok(()),
+            Some(loss) if loss.from == ticket.number => Err(loss.cause.clone()),
+            Some(loss) => Err(StoreError::Stopped { run: ticket.run, cause: Box::new(loss.cause.clone()) }),
+        }
+    }
+
+    /// Stops the run at this batch, unless it has been stopped before it.
+    pub(crate) fn stop(&mut self, ticket: Ticket, cause: StoreError) {
+        if self.check(ticket).is_ok() {
+            self.0.entry(ticket.run).or_default().push(Loss { from: ticket.number, until: None, cause });
+        }
+    }
+
+    /// Lets the run's batches pass again from this place in the queue on.
+    pub(crate) fn recover(&mut self, run: RunKey, from: u64) {
+        for loss in self.0.get_mut(&run).into_iter().flatten() {
+            loss.until.get_or_insert(from);
+        }
+    }
+
+    /// The same for all runs.
+    pub(crate) fn recover_all(&mut self, from: u64) {
+        for loss in self.0.values_mut().flatten() {
+            loss.until.get_or_insert(from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(number: u64) -> Ticket {
+        Ticket { number, run: 1 }
+    }
+
+    #[test]
+    fn a_loss_covers_what_follows_until_the_recovery() {
+        let mut stopped = Stopped::default();
+        stopped.stop(at(5), StoreError::Closed);
+        stopped.stop(at(6), StoreError::DiskFull(String::new()));
+        assert_eq!(stopped.check(at(4)), Ok(()));
+        assert_eq!(stopped.check(at(5)), Err(StoreError::Closed));
+        let behind = StoreError::Stopped { run: 1, cause: Box::new(StoreError::Closed) };
+        assert_eq!(stopped.check(at(6)), Err(behind));
+        assert_eq!(stopped.check(Ticket { number: 6, run: 2 }), Ok(()));
+
+        stopped.recover(1, 8);
+        assert!(stopped.check(at(7)).is_err());
+        assert_eq!(stopped.check(at(8)), Ok(()));
+        stopped.stop(at(9), StoreError::Closed);
+        assert_eq!(stopped.check(at(8)), Ok(()));
+        assert!(stopped.check(at(10)).is_err());
+    }
+}

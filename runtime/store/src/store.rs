@@ -1,0 +1,153 @@
+//! The two halves of the store: [`Store`] writes, [`Reads`] reads what is durable.
+
+use stepwell_core::ids::{Digest, RunId};
+
+use crate::error::Result;
+use crate::pending::{Pending, Ticket};
+use crate::rows::{
+    Append, Delivered, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunFilter, RunKey,
+    RunList, RunRow, Started,
+};
+
+/// Writes. Everything goes through one queue in the order of the calls, so a later write is never durable without an earlier one.
+///
+/// A [`Pending`] is lazy only in its haste: its write is queued when the method returns and becomes durable by itself within
+/// a few milliseconds. Awaiting it, or calling [`Pending::wait`], commits at once.
+pub trait Store: Send + Sync {
+    /// Starts a run, or finds the one that has its run key.
+    ///
+    /// When the method returns: nothing is durable. When the answer comes: the run with its first entries and events is, or
+    /// the existing run.
+    ///
+    /// # Errors
+    /// [`StoreError::RunExists`](crate::StoreError::RunExists) when the run id is taken; those of the disk.
+    fn start_run(&self, run: NewRun) -> Pending<Started>;
+
+    /// Queues a batch of a run and returns at once, whatever the disk does (but where very much is queued already, it helps
+    /// to write it). When the method returns: nothing is durable, and nobody may be told anything that follows from it.
+    ///
+    /// Batches of a run are checked and kept in the order of the calls. One that cannot be kept stops its run: it and all
+    /// later ones of that run fail, until [`Store::recover`]. [`Store::durable`] tells.
+    fn append(&self, batch: Append) -> Ticket;
+
+    /// When the answer comes: the ticket's batch, and everything queued before it that has not failed, is durable.
+    ///
+    /// # Errors
+    /// What became of the batch: [`Conflict`](crate::StoreError::Conflict), [`Finished`](crate::StoreError::Finished),
+    /// [`Stopped`](crate::StoreError::Stopped), or the failure of the commit that it was in.
+    fn durable(&self, ticket: Ticket) -> Pending<()>;
+
+    /// [`Store::durable`] for a thread that may block.
+    ///
+    /// # Errors
+    /// Those of [`Store::durable`].
+    fn flush(&self, ticket: Ticket) -> Result<()> {
+        self.durable(ticket).wait()
+    }
+
+    /// Takes new batches of a run that was stopped by a failure. The caller has dropped everything that it knew of the run
+    /// and goes on from its journal as it is read now. Batches queued before stay failed. Nothing is written.
+    fn recover(&self, run: RunKey);
+
+    /// Puts an event into a run's inbox.
+    ///
+    /// When the method returns: nothing is durable. When the answer comes: the event is.
+    ///
+    /// # Errors
+    /// [`NoSuchRun`](crate::StoreError::NoSuchRun), [`Finished`](crate::StoreError::Finished), those of the disk. None of
+    /// them stops the run.
+    fn send_event(&self, event: NewEvent) -> Pending<Delivered>;
+
+    /// Keeps a module. The answer is whether it is new; one that is known is left as it is.
+    ///
+    /// When the method returns: nothing is durable. When the answer comes: the module is.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn put_module(&self, module: NewModule) -> Pending<bool>;
+
+    /// Transactions committed since the store was opened.
+    fn commits(&self) -> u64;
+
+    /// What is durable.
+    fn read(&self) -> &dyn Reads;
+}
+
+/// Reads. Every answer is from durable data only, as of some moment after the call: what is queued is not seen.
+///
+/// Each method can fail with the errors of the disk, and with [`Corrupt`](crate::StoreError::Corrupt) where what it needs
+/// cannot be read.
+pub trait Reads: Send + Sync {
+    /// A run's entries, in order, from sequence number 0 on. Empty for a run that does not exist.
+    ///
+    /// # Errors
+    /// [`Corrupt`](crate::StoreError::Corrupt) also where a number is missing.
+    fn journal(&self, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>>;
+
+    /// The place of the log's last line.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>>;
+
+    /// Lines of a run's log after a place, in order, at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn logs(&self, run: RunKey, after: Option<LogPlace>, limit: u32) -> Result<Vec<LogRow>>;
+
+    /// A run by its name.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn run(&self, run: &RunId) -> Result<Option<RunRow>>;
+
+    /// A run by its number.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn run_by_number(&self, run: RunKey) -> Result<Option<RunRow>>;
+
+    /// Runs, the latest first. No journal is read for it.
+    ///
+    /// # Errors
+    /// See [`Reads`]; a single run that cannot be read is listed as such instead.
+    fn runs(&self, filter: &RunFilter) -> Result<RunList>;
+
+    /// Every run that has not ended, the earliest first. No journal is read for it, and no run that has ended.
+    ///
+    /// # Errors
+    /// See [`Reads`]; a single run that cannot be read is listed as such instead.
+    fn unfinished(&self) -> Result<RunList>;
+
+    /// Runs whose time has come, with their due times: the longest overdue first, at most `limit`. They stay listed until
+    /// their next change says otherwise.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn due_timers(&self, now_ms: u64, limit: u32) -> Result<Vec<(u64, RunKey)>>;
+
+    /// The earliest due time of all.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn next_wake(&self) -> Result<Option<u64>>;
+
+    /// Events of a run with numbers above `after`, in order.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>>;
+
+    /// A module's bytes.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>>;
+
+    /// All modules, in the order of their digests.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn modules(&self) -> Result<Vec<ModuleRow>>;
+}

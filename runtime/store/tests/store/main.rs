@@ -1,0 +1,11 @@
+//! The store through its public surface: one suite for every implementation, and what is particular to each.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
+
+mod conformance;
+mod crash;
+mod failure;
+mod memory;
+mod sqlite;
+mod subject;
+mod timing;

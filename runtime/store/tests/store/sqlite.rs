@@ -1,0 +1,174 @@
+//! What only the store on disk has: a directory, a lock, a schema, a disk that fills up, rows that others have written.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use stepwell_store::{
+    Append, NewEvent, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store, StoreError,
+};
+use tempfile::tempdir;
+
+use crate::subject::{WHEN_AWAITED, length, new_run, numbered, open, start};
+
+fn refused(directory: &Path) -> StoreError {
+    SqliteStore::open(directory, SqliteOptions::default()).err().unwrap()
+}
+
+/// The database as any other program may open it.
+fn database(directory: &Path) -> Connection {
+    Connection::open(directory.join("stepwell.db")).unwrap()
+}
+
+#[test]
+fn everything_is_there_after_opening_again() {
+    let directory = tempdir().unwrap();
+    let nested = directory.path().join("data/of/stepwell");
+    let (run, before) = {
+        let store = open(&nested);
+        let run = start(&store, "run_1");
+        let change = RunChange { wake_at_ms: Some(70), ..RunChange::to(Status::Waiting, 5) };
+        store.append(numbered(run, 1).with_change(change));
+        let event = NewEvent { run, name: "paid".into(), payload: "1".into(), dedup: Some("k".into()) };
+        store.send_event(event).wait().unwrap();
+        (run, store.read().run_by_number(run).unwrap())
+    };
+    assert!(!nested.join("stepwell.db-wal").exists(), "a closed store is one file");
+    let store = open(&nested);
+    assert_eq!(store.read().run_by_number(run).unwrap(), before);
+    assert_eq!((length(&store, run), store.read().inbox(run, 0).unwrap().len()), (2, 1));
+    assert_eq!(store.read().due_timers(70, 10).unwrap(), [(70, run)]);
+    // The timer of before is moved, and the journal goes on.
+    store.flush(store.append(numbered(run, 2).with_change(RunChange::to(Status::Running, 80)))).unwrap();
+    assert_eq!(store.read().next_wake().unwrap(), None);
+    assert!(start(&store, "run_2") > run);
+}
+
+#[test]
+fn a_second_process_is_refused_and_told_of_the_first() {
+    let directory = tempdir().unwrap();
+    let store = open(directory.path());
+    let error = refused(directory.path());
+    let pid = std::process::id();
+    assert_eq!(error, StoreError::InUse { directory: directory.path().to_owned(), pid: Some(pid) });
+    assert!(error.to_string().contains(&format!("(pid {pid})")), "{error}");
+    // An answer that somebody still holds does not keep the directory.
+    let held = store.start_run(new_run("run_1"));
+    drop(store);
+    open(directory.path());
+    drop(held);
+}
+
+#[test]
+fn the_settings_that_were_measured_are_in_force() {
+    let directory = tempdir().unwrap();
+    let _store = open(directory.path());
+    let database = database(directory.path());
+    let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
+    assert_eq!(pragma("page_size"), 8192.into());
+    assert_eq!(pragma("journal_mode"), "wal".to_owned().into());
+    assert_eq!(pragma("user_version"), 1.into());
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_alone() {
+    let directory = tempdir().unwrap();
+    drop(open(directory.path()));
+    database(directory.path()).pragma_update(None, "user_version", 99).unwrap();
+    let error = refused(directory.path());
+    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 1 });
+    assert!(error.to_string().contains("version 99"), "{error}");
+    let version: u32 = database(directory.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 99);
+    // The refusal has let go of the lock.
+    database(directory.path()).pragma_update(None, "user_version", 1).unwrap();
+    open(directory.path());
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let directory = tempdir().unwrap();
+    std::fs::write(directory.path().join("stepwell.db"), "these are notes, no database\n".repeat(1_000)).unwrap();
+    assert!(matches!(refused(directory.path()), StoreError::Corrupt(_)));
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = refused(&file.join("data"));
+    assert!(error.is_of_the_disk() && error.to_string().contains("file/data"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_said_and_nothing_of_it_stays() {
+    let directory = tempdir().unwrap();
+    let small = SqliteOptions { max_size_bytes: Some(1 << 20), gather: WHEN_AWAITED, ..SqliteOptions::default() };
+    let store = SqliteStore::open(directory.path(), small).unwrap();
+    let (large, other) = (start(&store, "large"), start(&store, "other"));
+    let too_much = store.append(Append::entries(large, 1, vec![vec![1; 400 << 10]; 3]));
+    assert!(matches!(store.flush(too_much), Err(StoreError::DiskFull(_))));
+    let next = store.flush(store.append(numbered(large, 1)));
+    assert!(matches!(next, Err(StoreError::Stopped { cause, .. }) if matches!(*cause, StoreError::DiskFull(_))));
+    store.flush(store.append(numbered(other, 1))).unwrap();
+    assert_eq!((length(&store, large), length(&store, other)), (1, 2));
+    drop(store);
+
+    // With room again, all of it works.
+    let store = open(directory.path());
+    store.flush(store.append(Append::entries(large, 1, vec![vec![1; 400 << 10]; 3]))).unwrap();
+    assert_eq!((length(&store, large), length(&store, other)), (4, 2));
+}
+
+#[test]
+fn another_program_in_the_way_is_said() {
+    let directory = tempdir().unwrap();
+    let impatient =
+        SqliteOptions { busy_timeout: Duration::from_millis(1), gather: WHEN_AWAITED, ..SqliteOptions::default() };
+    let store = SqliteStore::open(directory.path(), impatient).unwrap();
+    let run = start(&store, "run_1");
+    let other = database(directory.path());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(matches!(store.flush(store.append(numbered(run, 1))), Err(StoreError::Busy(_))));
+    assert_eq!(length(&store, run), 1, "reading is not hindered");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.recover(run);
+    store.flush(store.append(numbered(run, 1))).unwrap();
+}
+
+#[test]
+fn unreadable_rows_of_one_run_hinder_no_other() {
+    let directory = tempdir().unwrap();
+    let runs: Vec<RunKey> = {
+        let store = open(directory.path());
+        let runs = (0..4).map(|n| start(&store, &format!("run_{n}"))).collect::<Vec<_>>();
+        for seq in 1..10 {
+            for &run in &runs {
+                store.append(numbered(run, seq));
+            }
+        }
+        runs
+    };
+    let damage = database(directory.path());
+    damage.execute("DELETE FROM journal WHERE run = ?1 AND seq = 4", [runs[0]]).unwrap();
+    damage.execute("UPDATE runs SET status = 77 WHERE id = ?1", [runs[1]]).unwrap();
+    damage.execute("UPDATE runs SET workflow = CAST(x'ff' AS TEXT) WHERE id = ?1", [runs[2]]).unwrap();
+    drop(damage);
+
+    let store = open(directory.path());
+    let gap = store.read().journal(runs[0]).unwrap_err();
+    assert!(matches!(&gap, StoreError::Corrupt(what) if what.contains("entry 4 of run 1")), "{gap}");
+    for list in [store.read().unfinished().unwrap(), store.read().runs(&RunFilter::default()).unwrap()] {
+        let mut readable: Vec<_> = list.runs.iter().map(|run| run.key).collect();
+        let mut unreadable: Vec<_> = list.unreadable.iter().map(|run| run.key).collect();
+        readable.sort_unstable();
+        unreadable.sort_unstable();
+        assert_eq!((readable, unreadable), (vec![runs[0], runs[3]], vec![runs[1], runs[2]]));
+    }
+    // Nor does writing to it, in the same transaction.
+    let (broken, well) = (store.append(numbered(runs[1], 10)), store.append(numbered(runs[3], 10)));
+    assert_eq!(store.flush(well), Ok(()));
+    assert!(matches!(store.flush(broken), Err(StoreError::Corrupt(_))));
+    assert_eq!(length(&store, runs[3]), 11);
+}

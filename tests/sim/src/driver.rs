@@ -1,0 +1,511 @@
+//! Joins program, machine, store and world, and lets the host crash. Virtual time; everything follows from the seed.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use stepwell_core::contract::Event;
+use stepwell_core::error::{Code, Error};
+use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::journal::entry::Started;
+use stepwell_core::json::Json;
+use stepwell_core::policy::retry::RetryPolicy;
+use stepwell_core::run::{Activity, Input, Machine, Mode, Output};
+
+use crate::generate;
+use crate::guest::{Guest, Turn};
+use crate::host::{Host, What};
+use crate::invariants::Ledger;
+use crate::program::Program;
+use crate::replay;
+use crate::store::Store;
+use crate::truth::Truth;
+use crate::world::{Sent, World};
+use crate::{Failure, Stats, report};
+
+/// When runs begin, in ms since the Unix epoch.
+pub const START_MS: u64 = 1_700_000_000_000;
+/// Steps of the driver after which a run is taken to go on for ever.
+const MAX_STEPS: u32 = 60_000;
+
+/// One run and all around it.
+pub struct Driver {
+    pub(crate) seed: u64,
+    pub(crate) program: Rc<Program>,
+    pub(crate) store: Store,
+    pub(crate) world: World,
+    pub(crate) ledger: Ledger,
+    rng: SmallRng,
+    host: Rc<RefCell<Host>>,
+    guest: Option<Guest>,
+    truth: Truth,
+    /// The life of the host process, from 0.
+    epoch: u32,
+    /// Deliveries to workflow code in this instance.
+    delivered: usize,
+    /// Events from outside: when, and the name. Their number is their place, from 1.
+    inbox: Vec<(u64, &'static str)>,
+    given: u64,
+    /// The instance was dropped while the run waited.
+    parked: bool,
+    cancel_asked: bool,
+    /// When difficulties end, in ms since the Unix epoch.
+    calm_ms: u64,
+    crashes_left: u32,
+    logs: BTreeMap<(u64, u32), String>,
+    durable_logs: BTreeMap<(u64, u32), String>,
+    stats: Stats,
+}
+
+/// How it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    /// Something happened.
+    Moved,
+    /// Nothing did.
+    Still,
+    /// The host has crashed and come back.
+    Crashed,
+}
+
+/// Runs a seed to its end.
+///
+/// # Errors
+/// The first invariant that does not hold.
+pub fn run(seed: u64) -> Result<Stats, Box<Failure>> {
+    let mut driver = Driver::new(seed);
+    match driver.drive() {
+        Ok(()) => Ok(driver.stats),
+        Err(invariant) => Err(Box::new(report::failure(&driver, invariant))),
+    }
+}
+
+impl Driver {
+    fn new(seed: u64) -> Self {
+        let mut seeds = SmallRng::seed_from_u64(seed);
+        let mut next = || SmallRng::seed_from_u64(seeds.random());
+        let program = Rc::new(generate::program(&mut next()));
+        let first = Machine::first_entry(
+            START_MS,
+            Started {
+                run: RunId::new("run_1"),
+                workflow: "sim".to_owned(),
+                digest: Digest::of(b"sim"),
+                input: Json::null(),
+                retry: RetryPolicy::default(),
+                step_timeout_ms: None,
+                deadline_ms: program.run_timeout_ms.map(|ms| START_MS + ms),
+            },
+        );
+        let store = Store::new(first);
+        let ledger = Ledger::read(store.entries()).unwrap_or_default();
+        let host = Rc::new(RefCell::new(Host {
+            // The entry was made by the same machine.
+            machine: load(&store, None).unwrap_or_else(|e| panic!("{e}")),
+            now_ms: START_MS,
+            rng: next(),
+            notes: Vec::new(),
+            violations: Vec::new(),
+            traps: true,
+        }));
+        let mut rng = next();
+        Self {
+            seed,
+            inbox: program.events.iter().map(|(at, name)| (START_MS + at, *name)).collect(),
+            guest: None,
+            program,
+            store,
+            world: World::new(next()),
+            ledger,
+            host,
+            truth: Truth::default(),
+            epoch: 0,
+            delivered: 0,
+            given: 0,
+            parked: false,
+            cancel_asked: false,
+            calm_ms: START_MS + rng.random_range(0..300_000),
+            crashes_left: rng.random_range(0..8),
+            rng,
+            logs: BTreeMap::new(),
+            durable_logs: BTreeMap::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    fn drive(&mut self) -> Result<(), String> {
+        self.instance()?;
+        for _ in 0..MAX_STEPS {
+            let flow = self.step()?;
+            self.look()?;
+            if self.host.borrow().machine.ended().is_some() && flow != Flow::Crashed {
+                // Its end is visible once it is durable; a crash may come before.
+                if self.flush() == Flow::Moved {
+                    return self.over();
+                }
+            }
+            if flow == Flow::Still && !self.wait()? {
+                return self.over();
+            }
+        }
+        Err("the run does not come to its end".to_owned())
+    }
+
+    /// One round: what is due comes in, what is to be done is done, the guest is asked for more.
+    fn step(&mut self) -> Result<Flow, String> {
+        if self.chance(0.012) && self.crashes_left > 0 {
+            return self.crash();
+        }
+        if self.chance(0.15) && self.flush() == Flow::Crashed {
+            return self.crash();
+        }
+        if self.chance(0.3) {
+            let ms = self.rng.random_range(0..4);
+            self.host.borrow_mut().now_ms += ms;
+        }
+        let came = self.come_in();
+        let mut flow = self.pump()?;
+        if flow == Flow::Still && self.parked {
+            flow = self.wake()?;
+        }
+        if flow == Flow::Still && self.guest.is_some() {
+            self.handle(Input::Quiet);
+            flow = self.pump()?;
+            if flow == Flow::Still && !came {
+                let host = self.host.borrow();
+                if host.machine.ended().is_none() {
+                    self.ledger.nothing_to_deliver()?;
+                }
+            }
+        }
+        Ok(if came && flow == Flow::Still { Flow::Moved } else { flow })
+    }
+
+    /// Lets the world, the outside and the clock speak. Whether any did.
+    fn come_in(&mut self) -> bool {
+        let now_ms = self.now();
+        let mut came = false;
+        if now_ms >= self.calm_ms {
+            self.world.benign = true;
+        }
+        for settlement in self.world.advance(now_ms) {
+            came = true;
+            if settlement.epoch == self.epoch {
+                let (exchange, evidence, answer) = (settlement.exchange, settlement.evidence, settlement.answer);
+                self.handle(Input::Settled { exchange, evidence, answer });
+            }
+        }
+        // Now and then the clock and the outside are a little late.
+        if self.chance(0.15) {
+            return came;
+        }
+        while let Some(&(_, name)) = self.inbox.get(self.given as usize).filter(|(at, _)| *at <= now_ms) {
+            came = true;
+            self.given += 1;
+            let id = self.given;
+            // It is a number in braces.
+            let payload = Json::parse(&format!("{{\"event\":{id}}}")).unwrap_or_else(|_| Json::null());
+            self.handle(Input::Event { id, name: name.to_owned(), payload });
+        }
+        if self.program.cancel_at_ms.is_some_and(|at| START_MS + at <= now_ms) && !self.cancel_asked {
+            came = true;
+            self.cancel_asked = true;
+            self.handle(Input::Cancel(Error::new(Code::Cancelled, "cancelled from outside").never_retried()));
+        }
+        let due = self.host.borrow().machine.next_due_ms();
+        if due.is_some_and(|due| due <= now_ms) {
+            self.handle(Input::Time);
+            // What stays due (the guest replays, or the run ends) is no movement.
+            came |= self.host.borrow().machine.next_due_ms() != due;
+        }
+        came
+    }
+
+    /// Does what the machine says, until it says nothing more.
+    fn pump(&mut self) -> Result<Flow, String> {
+        let mut flow = Flow::Still;
+        loop {
+            let outputs = self.host.borrow_mut().machine.outputs();
+            if outputs.is_empty() {
+                return Ok(flow);
+            }
+            flow = Flow::Moved;
+            let mut turn = None;
+            for output in outputs {
+                match self.output(output)? {
+                    Next::Go => {}
+                    Next::Turn(event) => turn = Some(event),
+                    Next::Crash => return self.crash(),
+                    Next::Rebuild => {
+                        self.stats.rebuilds += 1;
+                        self.resume()?;
+                        turn = None;
+                    }
+                }
+            }
+            if let Some(event) = turn {
+                let Some(guest) = &mut self.guest else { return Err(format!("nobody is there for {event:?}")) };
+                let turn = guest.deliver(event);
+                self.turned(turn);
+                return Ok(flow);
+            }
+        }
+    }
+
+    fn output(&mut self, output: Output) -> Result<Next, String> {
+        match output {
+            Output::Append { entry, bytes } => {
+                self.ledger.entry(&entry)?;
+                self.store.append(bytes);
+                if self.host.borrow().machine.entries() < self.store.entries().len() as u64 {
+                    return Err("an entry was appended that the machine does not count".to_owned());
+                }
+            }
+            Output::Deliver(event) => {
+                self.check_event(&event)?;
+                return Ok(Next::Turn(event));
+            }
+            Output::Send { exchange, attempt, request, key } => {
+                if self.crashes_left > 0 && self.chance(0.01) || self.flush() == Flow::Crashed {
+                    return Ok(Next::Crash);
+                }
+                self.ledger.leaves(attempt, key.as_deref(), &request.method, &request.url)?;
+                let begun = self.ledger.step(attempt.operation).map(|step| &step.begun);
+                let Some(begun) = begun else { return Err(format!("a request of {attempt:?}, which is no step's")) };
+                let timeout_ms = request.timeout_ms;
+                let what = What { method: request.method, url: request.url, label: request.label, body: request.body };
+                let sent = Sent::new(
+                    (self.epoch, exchange),
+                    attempt,
+                    what,
+                    (begun.effect, key, begun.key_ttl_ms),
+                    request.renew_on,
+                    self.now(),
+                );
+                self.world.send(sent, timeout_ms);
+                self.stats.sends += 1;
+                if self.crashes_left > 0 && self.chance(0.01) {
+                    return Ok(Next::Crash);
+                }
+            }
+            Output::Abort(exchange) => self.world.abort(self.epoch, exchange, self.now()),
+            Output::Log(line) => {
+                // A line of a turn that is replayed in the same process may come again: as it was.
+                let place = (line.turn, line.index);
+                if self.logs.insert(place, line.message.clone()).is_some_and(|known| known != line.message) {
+                    return Err(format!("a log line comes again, and is another: {line:?}"));
+                }
+            }
+            Output::StatusText(_) => {}
+            Output::Rebuild => return Ok(Next::Rebuild),
+            Output::Finished(_) if self.ledger.ended() => self.guest = None,
+            Output::Finished(_) => return Err("a run is finished whose end is not recorded".to_owned()),
+            Output::Stopped(mismatch) => return Err(format!("the same code differs: {mismatch}")),
+            Output::Verified => return Err("verified, though nobody asked".to_owned()),
+        }
+        Ok(Next::Go)
+    }
+
+    fn check_event(&mut self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::Attempt(attempt) => self.ledger.attempt(attempt),
+            Event::Expired(_) | Event::Answered(..) => Ok(()),
+            Event::Completed(..) | Event::Failed(..) | Event::Cancelled => {
+                self.delivered += 1;
+                self.ledger.delivery(self.delivered - 1, event)
+            }
+        }
+    }
+
+    fn turned(&mut self, turn: Turn) {
+        match turn {
+            Turn::Quiet => {}
+            Turn::Returned(result) => {
+                self.guest = None;
+                self.handle(Input::Returned(result));
+            }
+            Turn::Trapped(error) => {
+                self.guest = None;
+                self.handle(Input::Trapped(error));
+            }
+        }
+    }
+
+    /// The guest's notes, and what must not be.
+    fn look(&mut self) -> Result<(), String> {
+        let (notes, violations) = {
+            let mut host = self.host.borrow_mut();
+            (std::mem::take(&mut host.notes), std::mem::take(&mut host.violations))
+        };
+        if let Some(violation) = violations.into_iter().next() {
+            return Err(violation);
+        }
+        notes.into_iter().try_for_each(|note| self.truth.note(note, &self.world))
+    }
+
+    /// A new instance, whose first turn runs.
+    fn instance(&mut self) -> Result<(), String> {
+        let mut guest = Guest::new(self.host.clone(), self.program.clone());
+        self.delivered = 0;
+        self.parked = false;
+        let turn = guest.run();
+        self.guest = Some(guest);
+        self.turned(turn);
+        Ok(())
+    }
+
+    /// Rebuilds the instance by replay. What says so is durable before it exists.
+    fn resume(&mut self) -> Result<(), String> {
+        self.guest = None;
+        {
+            let mut host = self.host.borrow_mut();
+            let now_ms = host.now_ms;
+            if host.machine.resume(now_ms, false).is_err() {
+                host.machine.resume(now_ms, true).map_err(|e| e.to_string())?;
+            }
+        }
+        for output in self.host.borrow_mut().machine.outputs() {
+            match output {
+                Output::Append { entry, bytes } => {
+                    self.ledger.entry(&entry)?;
+                    self.store.append(bytes);
+                }
+                other => return Err(format!("{other:?} on resuming")),
+            }
+        }
+        // Whether the disk fails here makes no difference: the next flush is as good.
+        let _ = self.store.flush(&mut self.rng, 0.0);
+        self.instance()
+    }
+
+    /// Builds the instance of a parked run again, if there is something for it.
+    fn wake(&mut self) -> Result<Flow, String> {
+        if self.host.borrow().machine.activity() != Activity::Running {
+            return Ok(Flow::Still);
+        }
+        self.resume()?;
+        Ok(Flow::Moved)
+    }
+
+    /// Nothing moves: the clock goes on to whatever comes next. Whether there is anything.
+    fn wait(&mut self) -> Result<bool, String> {
+        let now_ms = self.now();
+        let can_park = self.host.borrow().machine.can_park();
+        if can_park && !self.parked && self.chance(0.3) {
+            self.stats.parks += 1;
+            self.guest = None;
+            self.parked = true;
+            if self.chance(0.3) {
+                if self.flush() == Flow::Crashed {
+                    self.crash()?;
+                    return Ok(true);
+                }
+                self.reload()?;
+                self.parked = false;
+            }
+            return Ok(true);
+        }
+        let due = self.host.borrow().machine.next_due_ms();
+        let event = self.inbox.get(self.given as usize).map(|(at, _)| *at);
+        let cancel = self.program.cancel_at_ms.map(|at| START_MS + at).filter(|_| !self.cancel_asked);
+        let next = [due, self.world.next_ms(), event, cancel].into_iter().flatten().min();
+        if let Some(next_ms) = next {
+            let late = if self.chance(0.1) { self.rng.random_range(0..50) } else { 0 };
+            let mut host = self.host.borrow_mut();
+            host.now_ms = host.now_ms.max(next_ms) + late;
+            return Ok(true);
+        }
+        let activity = self.host.borrow().machine.activity();
+        match activity {
+            Activity::Blocked(_) => {
+                self.stats.blocked = true;
+                Ok(false)
+            }
+            Activity::Waiting { .. } if self.ledger.awaited().next().is_some() => {
+                // Nobody sends it any more: the simulator does, so that every run ends.
+                for name in ["paid", "shipped", "x"] {
+                    if self.ledger.awaited().any(|awaited| awaited == name) {
+                        self.inbox.push((now_ms, name));
+                    }
+                }
+                Ok(true)
+            }
+            other => Err(format!("nothing happens any more, and the run is {other:?}")),
+        }
+    }
+
+    fn crash(&mut self) -> Result<Flow, String> {
+        self.stats.crashes += 1;
+        self.crashes_left = self.crashes_left.saturating_sub(1);
+        // The driver may not have asked for all that the machine said: that is lost too.
+        self.store.crash(&mut self.rng);
+        self.logs.clone_from(&self.durable_logs);
+        let downtime = if self.rng.random_bool(0.5) { self.rng.random_range(0..5_000) } else { 0 };
+        self.host.borrow_mut().now_ms += downtime;
+        self.reload()?;
+        Ok(Flow::Crashed)
+    }
+
+    /// The run as its durable journal has it, in a new process.
+    fn reload(&mut self) -> Result<(), String> {
+        self.look()?;
+        self.guest = None;
+        self.epoch += 1;
+        self.ledger = Ledger::read(self.store.durable())?;
+        let own = |place: &&(u64, u32)| place.0 >> 63 == 0;
+        let logged = self.logs.keys().rfind(own).copied();
+        let machine = load(&self.store, logged)?;
+        if machine.entries() != self.store.durable().len() as u64 {
+            return Err("the machine counts other entries than there are".to_owned());
+        }
+        self.given = machine.last_event();
+        self.cancel_asked = false;
+        self.host.borrow_mut().machine = machine;
+        self.resume()
+    }
+
+    fn over(&mut self) -> Result<(), String> {
+        self.look()?;
+        // What is under way may still be done.
+        self.world.advance(u64::MAX);
+        self.truth.check(&self.ledger, &self.world)?;
+        self.stats.entries = self.store.entries().len() as u64;
+        replay::check(&self.program, self.store.entries(), &mut self.rng)
+    }
+
+    fn flush(&mut self) -> Flow {
+        let failure = if self.crashes_left > 0 { 0.01 } else { 0.0 };
+        if self.store.flush(&mut self.rng, failure).is_err() {
+            return Flow::Crashed;
+        }
+        self.durable_logs = self.logs.clone();
+        Flow::Moved
+    }
+
+    fn handle(&mut self, input: Input) {
+        let mut host = self.host.borrow_mut();
+        let (now_ms, random) = (host.now_ms, host.random());
+        host.machine.handle(input, now_ms, random);
+    }
+
+    fn now(&self) -> u64 {
+        self.host.borrow().now_ms
+    }
+
+    fn chance(&mut self, share: f64) -> bool {
+        self.rng.random_bool(share)
+    }
+}
+
+enum Next {
+    Go,
+    Turn(Event),
+    Rebuild,
+    Crash,
+}
+
+fn load(store: &Store, logged: Option<(u64, u32)>) -> Result<Machine, String> {
+    Machine::load(store.durable(), logged, Mode::Continue).map_err(|e| e.to_string())
+}

@@ -1,0 +1,390 @@
+//! A scripted guest: interprets a program as an SDK would, one event a turn, a pure function of what it is told.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use stepwell_core::contract::{Answer, Attempt, AttemptRef, Event, Exchange, Level, Operation, StepOptions};
+use stepwell_core::error::{Code, Error};
+use stepwell_core::json::Json;
+
+use crate::body;
+use crate::executor::{Boxed, Task, all, first};
+use crate::host::Host;
+use crate::program::{Operation as Begin, OperationKind, Program, StepPlan, Stmt};
+
+/// One life of an instance.
+pub struct Guest {
+    /// What its tasks share.
+    pub heap: Rc<Heap>,
+    tasks: Vec<Task>,
+    /// Attempts that were closed and whose bodies do not care.
+    zombies: Vec<AttemptRef>,
+}
+
+/// What an instance holds in memory.
+pub struct Heap {
+    /// The way out.
+    pub host: Rc<RefCell<Host>>,
+    program: Rc<Program>,
+    outcomes: RefCell<BTreeMap<Operation, Result<Json, Error>>>,
+    /// Answers of requests and delays.
+    pub answers: RefCell<BTreeMap<Exchange, Result<Answer, Error>>>,
+    plans: RefCell<BTreeMap<Operation, Rc<StepPlan>>>,
+    started: RefCell<Vec<(Operation, bool)>>,
+    /// All operations of the workflow, in order.
+    pub begun: RefCell<Vec<Operation>>,
+    seen: RefCell<Vec<String>>,
+    /// The request for the token that bodies share, and whose it is.
+    pub token: Cell<Option<(AttemptRef, Exchange)>>,
+    cancelled: Cell<bool>,
+    moved: Cell<bool>,
+    trap: RefCell<Option<Error>>,
+    returned: RefCell<Option<Result<Json, Error>>>,
+}
+
+/// How a turn ended.
+#[derive(Debug)]
+pub enum Turn {
+    /// The guest waits for the next event.
+    Quiet,
+    /// The workflow's function returned.
+    Returned(Result<Json, Error>),
+    /// The instance is gone.
+    Trapped(Error),
+}
+
+impl Guest {
+    /// A new instance, before its first turn.
+    #[must_use]
+    pub fn new(host: Rc<RefCell<Host>>, program: Rc<Program>) -> Self {
+        let heap = Rc::new(Heap {
+            host,
+            program,
+            outcomes: RefCell::default(),
+            answers: RefCell::default(),
+            plans: RefCell::default(),
+            started: RefCell::default(),
+            begun: RefCell::default(),
+            seen: RefCell::default(),
+            token: Cell::new(None),
+            cancelled: Cell::new(false),
+            moved: Cell::new(false),
+            trap: RefCell::default(),
+            returned: RefCell::default(),
+        });
+        let main = Box::pin(workflow(heap.clone()));
+        Self { heap, tasks: vec![Task { attempt: None, future: main }], zombies: Vec::new() }
+    }
+
+    /// Takes an event and runs until it is quiet.
+    pub fn deliver(&mut self, event: Event) -> Turn {
+        match event {
+            Event::Attempt(attempt) => self.spawn(&attempt),
+            Event::Expired(attempt) => self.expired(attempt),
+            Event::Answered(exchange, answer) => {
+                if self.heap.answers.borrow_mut().insert(exchange, answer).is_some() {
+                    self.heap.violated(format!("exchange {exchange} was answered twice"));
+                }
+            }
+            Event::Completed(op, value) => self.settled(op, Ok(value)),
+            Event::Failed(op, error) => self.settled(op, Err(error)),
+            Event::Cancelled => {
+                if self.heap.cancelled.replace(true) {
+                    self.heap.violated("the workflow was told twice that it is cancelled");
+                }
+            }
+        }
+        let turn = self.run();
+        for &attempt in &self.zombies {
+            body::answer_late(&self.heap, attempt);
+        }
+        turn
+    }
+
+    /// Runs until nothing moves.
+    pub fn run(&mut self) -> Turn {
+        self.heap.moved.set(true);
+        while self.heap.moved.replace(false) {
+            let mut at = 0;
+            while at < self.tasks.len() {
+                if self.tasks[at].poll() {
+                    drop(self.tasks.remove(at));
+                    self.heap.moved.set(true);
+                } else {
+                    at += 1;
+                }
+                if let Some(error) = self.heap.trap.take() {
+                    return Turn::Trapped(error);
+                }
+                if let Some(result) = self.heap.returned.take() {
+                    return Turn::Returned(result);
+                }
+            }
+        }
+        Turn::Quiet
+    }
+
+    /// Whether a body is under way.
+    #[must_use]
+    pub fn has_bodies(&self) -> bool {
+        self.tasks.iter().any(|task| task.attempt.is_some())
+    }
+
+    fn settled(&mut self, op: Operation, outcome: Result<Json, Error>) {
+        if !self.heap.begun.borrow().contains(&op) {
+            self.heap.violated(format!("operation {op} was delivered before it was begun"));
+        }
+        if self.heap.outcomes.borrow_mut().insert(op, outcome).is_some() {
+            self.heap.violated(format!("operation {op} was delivered twice"));
+        }
+    }
+
+    fn spawn(&mut self, attempt: &Attempt) {
+        let Some(plan) = self.heap.plans.borrow().get(&attempt.id.operation).cloned() else {
+            self.heap.violated(format!("an attempt of operation {}, which is no step", attempt.id.operation));
+            return;
+        };
+        let expected = format!(":{}", attempt.id.number);
+        if attempt.idempotency_key != format!("{}{expected}", attempt.operation_key) {
+            self.heap.violated(format!("keys of an attempt: {attempt:?}"));
+        }
+        let running = |task: &Task| task.attempt.is_some_and(|other| other.operation == attempt.id.operation);
+        if self.tasks.iter().any(running) {
+            self.heap.violated(format!("two bodies of operation {} at once", attempt.id.operation));
+        }
+        let future = Box::pin(body::run(self.heap.clone(), plan, attempt.id));
+        self.tasks.push(Task { attempt: Some(attempt.id), future });
+    }
+
+    fn expired(&mut self, attempt: AttemptRef) {
+        self.tasks.retain(|task| task.attempt != Some(attempt));
+        if let Some((owner, exchange)) = self.heap.token.get()
+            && owner == attempt
+        {
+            self.heap.token.set(None);
+            let lost = Error::new(Code::RequestFailed, "the body that fetched the token was closed");
+            self.heap.answers.borrow_mut().entry(exchange).or_insert(Err(lost));
+        }
+        let plan = self.heap.plans.borrow().get(&attempt.operation).cloned();
+        if plan.is_some_and(|plan| body::of_attempt(&plan, attempt.number).stubborn) {
+            self.zombies.push(attempt);
+        }
+    }
+}
+
+impl Heap {
+    /// Says that something must not be.
+    pub fn violated(&self, what: impl Into<String>) {
+        self.host.borrow_mut().violated(what);
+    }
+
+    /// Takes the instance down at the end of this poll.
+    pub async fn trap(&self, error: Error) {
+        *self.trap.borrow_mut() = Some(error);
+        std::future::pending::<()>().await;
+    }
+
+    /// An operation's outcome, once it was delivered.
+    pub async fn outcome(self: &Rc<Self>, op: Operation) -> Result<Json, Error> {
+        let heap = self.clone();
+        poll_fn(move |_| heap.outcomes.borrow().get(&op).cloned().map_or(Poll::Pending, Poll::Ready)).await
+    }
+
+    /// What came of a request or delay. It can be awaited by many.
+    pub async fn answer(self: &Rc<Self>, exchange: Exchange) -> Result<Answer, Error> {
+        let heap = self.clone();
+        poll_fn(move |_| heap.answers.borrow().get(&exchange).cloned().map_or(Poll::Pending, Poll::Ready)).await
+    }
+
+    fn see(&self, what: impl Into<String>) {
+        self.seen.borrow_mut().push(what.into());
+    }
+
+    fn now(&self) -> u64 {
+        let host = self.host.borrow();
+        host.machine.now_ms(host.now_ms)
+    }
+
+    fn begin(&self, begin: &Begin) -> Result<Operation, Error> {
+        let mut host = self.host.borrow_mut();
+        let now_ms = host.now_ms;
+        let op = match &begin.kind {
+            OperationKind::Sleep(ms) => host.machine.sleep(*ms, now_ms),
+            OperationKind::Wait(name, timeout_ms) => host.machine.wait_event(name, *timeout_ms, now_ms),
+            OperationKind::Step(plan) => {
+                let options = StepOptions {
+                    retry: plan.retry,
+                    timeout_ms: Some(plan.timeout_ms),
+                    effect: Some(plan.class),
+                    key_ttl_ms: Some(plan.key_ttl_ms),
+                    ..StepOptions::default()
+                };
+                host.machine.step_begin(&plan.name, &options, now_ms)
+            }
+        }?;
+        if let OperationKind::Step(plan) = &begin.kind {
+            self.plans.borrow_mut().insert(op, plan.clone());
+        }
+        self.begun.borrow_mut().push(op);
+        Ok(op)
+    }
+
+    fn close(&self, op: Operation) -> Result<(), Error> {
+        let mut host = self.host.borrow_mut();
+        let (now_ms, random) = (host.now_ms, host.random());
+        host.machine.close(op, now_ms, random)
+    }
+
+    /// Awaits, remembers, and throws what is not caught.
+    async fn join(self: &Rc<Self>, op: Operation, caught: bool) -> Result<(), Error> {
+        let outcome = self.outcome(op).await;
+        self.take(op, outcome, caught)
+    }
+
+    fn take(&self, op: Operation, outcome: Result<Json, Error>, caught: bool) -> Result<(), Error> {
+        match outcome {
+            Ok(value) => self.see(format!("{op}={value}")),
+            Err(error) => {
+                self.see(format!("{op}!{error:?}"));
+                if !caught {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn workflow(heap: Rc<Heap>) {
+    let program = heap.program.clone();
+    let mut result = code(heap.clone(), program.main.clone()).await;
+    if result.is_err() && heap.cancelled.get() {
+        heap.see("cleanup");
+        // What the cleaning up throws does not matter: the run is cancelled.
+        let _ = code(heap.clone(), program.cleanup.clone()).await;
+    }
+    if let Err(error) = &mut result {
+        error.message = format!("{} after {}", error.message, heap.seen.borrow().len());
+    }
+    let seen = text_of(&heap.seen.borrow());
+    *heap.returned.borrow_mut() = Some(result.map(|()| seen));
+}
+
+/// Everything that workflow code saw, so that a replay which saw anything else has another result.
+fn text_of(seen: &[String]) -> Json {
+    let mut text = String::from("\"");
+    for c in seen.join("|").chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            c if c.is_control() => text.push(' '),
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+    Json::parse(&text).unwrap_or_else(|_| Json::null())
+}
+
+fn code(heap: Rc<Heap>, stmts: Vec<Stmt>) -> Boxed<Result<(), Error>> {
+    Box::pin(async move {
+        for stmt in stmts {
+            statement(&heap, stmt).await?;
+        }
+        Ok(())
+    })
+}
+
+async fn statement(heap: &Rc<Heap>, stmt: Stmt) -> Result<(), Error> {
+    match stmt {
+        Stmt::Do(begin) => {
+            let op = heap.begin(&begin)?;
+            heap.join(op, begin.caught).await
+        }
+        Stmt::Start(begin) => {
+            let op = heap.begin(&begin)?;
+            heap.started.borrow_mut().push((op, begin.caught));
+            Ok(())
+        }
+        Stmt::Join(n) => {
+            let started = heap.started.borrow().clone();
+            let Some(&(op, caught)) = started.get(n % started.len().max(1)) else { return Ok(()) };
+            heap.join(op, caught).await
+        }
+        Stmt::All { branches, fail_fast } => {
+            let parts = branches.into_iter().map(|branch| code(heap.clone(), branch)).collect();
+            all(parts, fail_fast).await
+        }
+        Stmt::Race { contestants, close_all } => race(heap, &contestants, close_all).await,
+        Stmt::Abandon { operations, after_ms } => {
+            let mut ops = Vec::new();
+            for begin in &operations {
+                ops.push(heap.begin(begin)?);
+            }
+            if let Some(ms) = after_ms {
+                let sleep = heap.begin(&Begin { kind: OperationKind::Sleep(ms), caught: true })?;
+                heap.join(sleep, true).await?;
+            }
+            ops.into_iter().try_for_each(|op| heap.close(op))
+        }
+        Stmt::Chance { even, odd } => {
+            let random = heap.host.borrow_mut();
+            let random = { random }.machine.random_u64(0);
+            heap.see(format!("{random}@{}", heap.now()));
+            code(heap.clone(), if random.is_multiple_of(2) { even } else { odd }).await
+        }
+        Stmt::Measure(ms) => {
+            let before = heap.now();
+            let sleep = heap.begin(&Begin { kind: OperationKind::Sleep(ms), caught: false })?;
+            heap.join(sleep, false).await?;
+            let slept = heap.now() - before;
+            if slept < ms {
+                heap.violated(format!("a sleep of {ms} ms took {slept} ms of the workflow's time"));
+            }
+            heap.see(format!("slept {slept}"));
+            Ok(())
+        }
+        Stmt::Log => {
+            let text = format!("line after {}", heap.seen.borrow().len());
+            let mut host = heap.host.borrow_mut();
+            let now_ms = host.now_ms;
+            host.machine.log(Level::Info, text, None, now_ms);
+            Ok(())
+        }
+        Stmt::Forever => std::future::pending().await,
+        Stmt::Trap(percent) => {
+            let mut host = heap.host.borrow_mut();
+            let hit = host.traps && host.random() % 100 < u64::from(percent);
+            drop(host);
+            if hit {
+                heap.trap(Error::new(Code::Trap, "the workflow's code trapped")).await;
+            }
+            Ok(())
+        }
+        Stmt::Throw => {
+            let mut error = Error::new(Code::StepFailed, "thrown by the workflow");
+            error.code = "mine".to_owned();
+            Err(error)
+        }
+    }
+}
+
+async fn race(heap: &Rc<Heap>, contestants: &[Begin], close_all: bool) -> Result<(), Error> {
+    let mut ops = Vec::new();
+    for begin in contestants {
+        ops.push(heap.begin(begin)?);
+    }
+    let parts = ops.iter().map(|&op| {
+        let heap = heap.clone();
+        Box::pin(async move { heap.outcome(op).await }) as Boxed<_>
+    });
+    let (won, outcome) = first(parts.collect()).await;
+    heap.see(format!("won {won}"));
+    for (at, &op) in ops.iter().enumerate() {
+        if close_all || at % 2 == 0 {
+            heap.close(op)?;
+        }
+    }
+    heap.take(ops[won], outcome, contestants[won].caught)
+}

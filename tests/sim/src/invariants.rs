@@ -1,0 +1,335 @@
+//! What must hold of a journal, entry by entry, and of every event and request that follows from it.
+//!
+//! A second reading of the journal, written from the rules. It knows nothing of the machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stepwell_core::contract::{Attempt, AttemptRef, Event, Operation};
+use stepwell_core::error::{Code, Error};
+use stepwell_core::journal::codec;
+use stepwell_core::journal::entry::{Entry, Record};
+use stepwell_core::json::Json;
+use stepwell_core::policy::effect::is_safe_method;
+
+use crate::step::Step;
+
+/// The journal as the rules see it.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    ops: Vec<Op>,
+    /// Deliveries to workflow code, in order; none is the request to cancel.
+    pub deliveries: Vec<Option<Operation>>,
+    /// Events that came and are with no wait.
+    kept: BTreeSet<(u64, String)>,
+    payloads: BTreeMap<u64, Json>,
+    last_event: u64,
+    cancel: Option<Error>,
+    ended: bool,
+    at_ms: u64,
+}
+
+#[derive(Debug)]
+struct Op {
+    kind: Kind,
+    /// What the workflow is to be told.
+    outcome: Option<Result<Json, Error>>,
+    delivered: bool,
+    closed: bool,
+    cancelled: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Step(Box<Step>),
+    Sleep { due_ms: u64 },
+    Wait { name: String, due_ms: Option<u64>, event: Option<u64> },
+}
+
+impl Ledger {
+    /// Of a journal that is read again.
+    ///
+    /// # Errors
+    /// What does not hold of it.
+    pub fn read<B: AsRef<[u8]>>(journal: &[B]) -> Result<Self, String> {
+        let mut ledger = Self::default();
+        for (seq, bytes) in (0..).zip(journal) {
+            let entry = codec::decode(seq, bytes.as_ref()).map_err(|e| e.to_string())?;
+            if codec::encode(&entry) != bytes.as_ref() {
+                return Err(format!("entry {seq} is not written as it was read"));
+            }
+            ledger.entry(&entry)?;
+        }
+        Ok(ledger)
+    }
+
+    /// Whether the run has ended.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Names of events that somebody waits for.
+    pub fn awaited(&self) -> impl Iterator<Item = &str> {
+        self.ops.iter().filter(|op| op.is_open()).filter_map(|op| match &op.kind {
+            Kind::Wait { name, event: None, .. } => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The step of an operation.
+    #[must_use]
+    pub fn step(&self, op: Operation) -> Option<&Step> {
+        match &self.ops.get(op as usize)?.kind {
+            Kind::Step(step) => Some(step),
+            _ => None,
+        }
+    }
+
+    /// All steps.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.ops.iter().filter_map(|op| match &op.kind {
+            Kind::Step(step) => Some(&**step),
+            _ => None,
+        })
+    }
+
+    /// Takes the next entry.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn entry(&mut self, entry: &Entry) -> Result<(), String> {
+        if entry.at_ms < self.at_ms {
+            return Err("recorded time goes back".to_owned());
+        }
+        if self.ended {
+            return Err("an entry follows the end of the run".to_owned());
+        }
+        self.at_ms = entry.at_ms;
+        self.record(&entry.record, entry.at_ms)
+    }
+
+    fn record(&mut self, record: &Record, at_ms: u64) -> Result<(), String> {
+        match record {
+            Record::Started(_) | Record::Resumed | Record::Repinned { .. } => {}
+            Record::StepBegun(begun) => self.begin(Kind::Step(Box::new(Step::new(begun.clone())))),
+            Record::SleepBegun { ms, due_ms, .. } => {
+                if *due_ms < at_ms + ms {
+                    return Err("a sleep is shorter than it says".to_owned());
+                }
+                self.begin(Kind::Sleep { due_ms: *due_ms });
+            }
+            Record::WaitBegun { name, due_ms, .. } => {
+                self.begin(Kind::Wait { name: name.clone(), due_ms: *due_ms, event: None });
+                self.hand_out();
+            }
+            Record::Closed { op } => self.closed(*op)?,
+            Record::Delivered { op } => {
+                let state = self.op(*op)?;
+                if state.outcome.is_none() || !state.is_open() {
+                    return Err(format!("operation {op} is delivered and has no outcome, or was before"));
+                }
+                state.delivered = true;
+                self.deliveries.push(Some(*op));
+            }
+            Record::CancelDelivered => self.deliveries.push(None),
+            Record::AttemptStarted { op, n, deadline_ms } => self.attempt_started(*op, *n, at_ms, *deadline_ms)?,
+            Record::AttemptEnded { op, n, outcome } => {
+                let state = self.op(*op)?;
+                let given_up = state.closed || state.cancelled;
+                let Kind::Step(step) = &mut state.kind else { return Err(format!("operation {op} is no step")) };
+                step.ended(*n, outcome, at_ms, given_up)?;
+                state.outcome.clone_from(&step.over);
+            }
+            Record::Dispatched(dispatched) => self.step_mut(dispatched.op)?.dispatched(dispatched, at_ms)?,
+            Record::Settled { op, effect, evidence, .. } => self.step_mut(*op)?.settled(*effect, evidence)?,
+            Record::TimerFired { op } => match self.op(*op)?.kind {
+                Kind::Sleep { due_ms } => self.fired(*op, Some(due_ms), Ok(Json::null()))?,
+                _ => return Err(format!("operation {op} is no sleep")),
+            },
+            Record::WaitExpired { op } => match self.op(*op)?.kind {
+                Kind::Wait { due_ms, event: None, .. } => {
+                    let error = Error::new(Code::WaitTimeout, "");
+                    self.fired(*op, due_ms, Err(error))?;
+                }
+                _ => return Err(format!("operation {op} is no wait, or has its event")),
+            },
+            Record::EventArrived { id, name, payload } => {
+                if *id <= self.last_event {
+                    return Err(format!("event {id} arrives after event {}", self.last_event));
+                }
+                self.last_event = *id;
+                self.payloads.insert(*id, payload.clone());
+                self.kept.insert((*id, name.clone()));
+                self.hand_out();
+            }
+            Record::CancelRequested { error } => {
+                if self.cancel.replace(error.clone()).is_some() {
+                    return Err("the run is cancelled twice".to_owned());
+                }
+                self.ops.iter_mut().for_each(|op| op.cancel(error));
+            }
+            Record::Ended { .. } => {
+                self.ended = true;
+                let under_way = |step: &&Step| step.open.is_some() || step.effects.iter().any(|e| e.in_flight);
+                if let Some(step) = self.steps().find(under_way) {
+                    return Err(format!("the run ends while step {} is under way", step.begun.step));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, kind: Kind) {
+        self.ops.push(Op { kind, outcome: None, delivered: false, closed: false, cancelled: false });
+    }
+
+    fn op(&mut self, op: Operation) -> Result<&mut Op, String> {
+        self.ops.get_mut(op as usize).ok_or_else(|| format!("there is no operation {op}"))
+    }
+
+    fn step_mut(&mut self, op: Operation) -> Result<&mut Step, String> {
+        match &mut self.op(op)?.kind {
+            Kind::Step(step) => Ok(step),
+            _ => Err(format!("operation {op} is no step")),
+        }
+    }
+
+    fn fired(&mut self, op: Operation, due_ms: Option<u64>, outcome: Result<Json, Error>) -> Result<(), String> {
+        let at_ms = self.at_ms;
+        let state = self.op(op)?;
+        if due_ms.is_none_or(|due| at_ms < due) {
+            return Err(format!("the timer of operation {op} fires early"));
+        }
+        if state.outcome.is_some() || !state.is_open() {
+            return Err(format!("the timer of operation {op} fires, and it was over"));
+        }
+        state.outcome = Some(outcome);
+        Ok(())
+    }
+
+    fn closed(&mut self, op: Operation) -> Result<(), String> {
+        let state = self.op(op)?;
+        if !state.is_open() {
+            return Err(format!("operation {op} is closed, and was over"));
+        }
+        state.closed = true;
+        if let Kind::Wait { name, event, .. } = &mut state.kind
+            && let Some(id) = event.take()
+        {
+            let back = (id, name.clone());
+            self.kept.insert(back);
+            self.hand_out();
+        }
+        Ok(())
+    }
+
+    fn attempt_started(&mut self, op: Operation, n: u32, at_ms: u64, deadline_ms: u64) -> Result<(), String> {
+        let others = |step: &&Step| step.begun.op != op && step.open.is_some();
+        let alone = self.step(op).is_some_and(|step| step.alone);
+        if self.steps().filter(others).any(|step| alone || step.alone) {
+            return Err(format!("attempt {n} of operation {op} shares the instance with one that must be alone"));
+        }
+        let state = self.op(op)?;
+        if state.closed || state.cancelled {
+            return Err(format!("attempt {n} of operation {op} starts although it was closed or cancelled"));
+        }
+        self.step_mut(op)?.started(n, at_ms, deadline_ms)
+    }
+
+    /// The oldest event of a name is for the oldest wait of that name.
+    fn hand_out(&mut self) {
+        for op in &mut self.ops {
+            let free = op.is_open() && op.outcome.is_none();
+            if let Kind::Wait { name, event: event @ None, .. } = &mut op.kind
+                && free
+                && let Some(found) = self.kept.iter().find(|(_, of)| of == name).cloned()
+            {
+                self.kept.remove(&found);
+                *event = Some(found.0);
+                op.outcome = self.payloads.get(&found.0).cloned().map(Ok);
+            }
+        }
+    }
+
+    /// A request leaves: all that led to it is durable, since this has seen only what is.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn leaves(&mut self, attempt: AttemptRef, key: Option<&str>, method: &str, url: &str) -> Result<(), String> {
+        let step = self.step_mut(attempt.operation)?;
+        if step.open.is_none_or(|(n, _)| n != attempt.number) {
+            return Err(format!("a request leaves for {attempt:?}, which is not recorded as started"));
+        }
+        if is_safe_method(method) { Ok(()) } else { step.left(attempt.number, key, method, url) }
+    }
+
+    /// An event of a step's body.
+    ///
+    /// # Errors
+    /// If the journal says otherwise.
+    pub fn attempt(&self, attempt: &Attempt) -> Result<(), String> {
+        let open = self.step(attempt.id.operation).and_then(|step| step.open);
+        let given = attempt.deadline_ms.map(|deadline| (attempt.id.number, deadline));
+        if open.is_none() || open != given { Err(format!("the journal has not started {attempt:?}")) } else { Ok(()) }
+    }
+
+    /// The instance's delivery number `at` to workflow code.
+    ///
+    /// # Errors
+    /// If it is another than the journal's.
+    pub fn delivery(&self, at: usize, event: &Event) -> Result<(), String> {
+        let recorded = self.deliveries.get(at).ok_or("a delivery that is not in the journal")?;
+        let op = match event {
+            Event::Completed(op, _) | Event::Failed(op, _) => Some(*op),
+            _ => None,
+        };
+        if *recorded != op {
+            return Err(format!("delivery {at} is {event:?}, recorded is operation {recorded:?}"));
+        }
+        let Some(state) = op.and_then(|op| self.ops.get(op as usize)) else { return Ok(()) };
+        let same = match (&state.outcome, event) {
+            (Some(Ok(recorded)), Event::Completed(_, value)) => recorded == value,
+            (Some(Err(recorded)), Event::Failed(_, error)) if recorded.is(Code::WaitTimeout) => error.is(Code::WaitTimeout),
+            (Some(Err(recorded)), Event::Failed(_, error)) => recorded == error,
+            _ => false,
+        };
+        if same { Ok(()) } else { Err(format!("delivery {at} is {event:?}, recorded is {:?}", state.outcome)) }
+    }
+
+    /// The guest is quiet and nothing was given to it: nothing may be waiting for it.
+    ///
+    /// # Errors
+    /// What waits.
+    pub fn nothing_to_deliver(&self) -> Result<(), String> {
+        match self.ops.iter().position(|op| op.is_open() && op.outcome.is_some()) {
+            Some(op) => Err(format!("operation {op} has an outcome, the guest is quiet, and is not told")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Op {
+    fn is_open(&self) -> bool {
+        !self.delivered && !self.closed
+    }
+
+    fn cancel(&mut self, error: &Error) {
+        self.cancelled = self.is_open() && self.outcome.is_none();
+        if !self.cancelled {
+            return;
+        }
+        if let Kind::Step(step) = &mut self.kind {
+            let may_harm = step.begun.effect != stepwell_core::contract::EffectClass::Repeatable;
+            let unknown = step.effects.iter().any(|e| !e.in_flight && e.known == crate::step::Known::Unknown);
+            if step.open.is_some() {
+                return;
+            }
+            if step.unknown || may_harm && unknown {
+                step.unknown = true;
+                return;
+            }
+            step.over = Some(Err(error.clone()));
+        }
+        self.outcome = Some(Err(error.clone()));
+    }
+}

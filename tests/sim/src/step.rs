@@ -1,0 +1,315 @@
+//! What must hold of a step: its attempts, its waiting times, its effects and their keys.
+//!
+//! Written from the rules, and not from the machine: the tables here are a second opinion.
+
+use stepwell_core::contract::{EffectClass, Evidence};
+use stepwell_core::error::{Code, Error, Retryability};
+use stepwell_core::journal::entry::{Asked, AttemptOutcome, Dispatched, Next, StepBegun};
+use stepwell_core::json::Json;
+
+/// What is known of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// It was not done.
+    NotDone,
+    /// It was.
+    Done,
+    /// It may have been.
+    Unknown,
+}
+
+/// A step of the journal.
+#[derive(Debug)]
+pub struct Step {
+    /// As it was begun.
+    pub begun: StepBegun,
+    /// The number of its latest attempt.
+    pub attempts: u32,
+    /// The attempt under way, and its deadline.
+    pub open: Option<(u32, u64)>,
+    /// When the next attempt may start.
+    pub due_ms: u64,
+    /// Its next attempt, or the one under way, is to be alone.
+    pub alone: bool,
+    /// Its end, once it has one.
+    pub over: Option<Result<Json, Error>>,
+    /// It waits for a person.
+    pub unknown: bool,
+    /// What was sent for it.
+    pub effects: Vec<Effect>,
+    /// The latest settled evidence was 409 or 425 under a key that may have been used.
+    still_at_it: bool,
+}
+
+/// All that was sent under one key.
+#[derive(Debug)]
+pub struct Effect {
+    what: Asked,
+    key: Option<String>,
+    first_ms: u64,
+    renew_on: Vec<u16>,
+    /// What is known of it.
+    pub known: Known,
+    /// It is under way.
+    pub in_flight: bool,
+    /// It is recorded as dispatched and has not left.
+    to_leave: Option<u32>,
+}
+
+fn table(evidence: &Evidence, renew_on: &[u16]) -> Known {
+    match *evidence {
+        Evidence::NotSent | Evidence::Answered(307 | 308 | 429 | 503) => Known::NotDone,
+        Evidence::Answered(status) if status >= 400 && renew_on.contains(&status) => Known::NotDone,
+        Evidence::Sent | Evidence::Answered(408 | 409 | 425 | 500..) => Known::Unknown,
+        Evidence::Answered(400..500) => Known::NotDone,
+        Evidence::Answered(_) => Known::Done,
+    }
+}
+
+impl Step {
+    /// A step that has begun.
+    #[must_use]
+    pub fn new(begun: StepBegun) -> Self {
+        Self {
+            begun,
+            attempts: 0,
+            open: None,
+            due_ms: 0,
+            alone: false,
+            over: None,
+            unknown: false,
+            effects: Vec::new(),
+            still_at_it: false,
+        }
+    }
+
+    /// Whether it can be attempted some time.
+    #[must_use]
+    pub fn can_start(&self) -> bool {
+        self.open.is_none() && self.over.is_none() && !self.unknown
+    }
+
+    fn name(&self) -> String {
+        format!("step {} {}", self.begun.op, self.begun.step)
+    }
+
+    /// An attempt starts.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn started(&mut self, n: u32, at_ms: u64, deadline_ms: u64) -> Result<(), String> {
+        let name = self.name();
+        if let Some(Ok(_)) = self.over {
+            return Err(format!("{name}: a recorded result is computed again, in attempt {n}"));
+        }
+        if !self.can_start() {
+            return Err(format!("{name}: attempt {n} starts although the step is over, unknown or under way"));
+        }
+        if n != self.attempts + 1 {
+            return Err(format!("{name}: attempt {n} follows attempt {}", self.attempts));
+        }
+        if n > self.begun.retry.max_attempts {
+            return Err(format!("{name}: attempt {n} of at most {}", self.begun.retry.max_attempts));
+        }
+        if at_ms < self.due_ms {
+            return Err(format!("{name}: attempt {n} starts {} ms early", self.due_ms - at_ms));
+        }
+        if deadline_ms != at_ms + self.begun.timeout_ms {
+            return Err(format!("{name}: attempt {n} has a deadline other than its time-out says"));
+        }
+        self.attempts = n;
+        self.open = Some((n, deadline_ms));
+        self.still_at_it = false;
+        Ok(())
+    }
+
+    /// An attempt ends. `given_up`: the step was closed, or the run is cancelled.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn ended(&mut self, n: u32, outcome: &AttemptOutcome, at_ms: u64, given_up: bool) -> Result<(), String> {
+        let name = self.name();
+        if self.open.is_none_or(|(open, _)| open != n) {
+            return Err(format!("{name}: attempt {n} ends and was not open"));
+        }
+        self.open = None;
+        let lost = self.effects.iter().any(|effect| effect.in_flight);
+        for effect in self.effects.iter_mut().filter(|effect| effect.in_flight) {
+            effect.in_flight = false;
+            effect.to_leave = None;
+            if effect.known != Known::Done {
+                effect.known = Known::Unknown;
+            }
+        }
+        let unknown = self.effects.iter().any(|effect| effect.known == Known::Unknown);
+        let class = self.begun.effect;
+        match outcome {
+            AttemptOutcome::Succeeded(_) if lost => Err(format!("{name}: it succeeds while a request is under way")),
+            AttemptOutcome::Succeeded(value) => {
+                self.over = Some(Ok(value.clone()));
+                Ok(())
+            }
+            AttemptOutcome::Failed { error, next } => {
+                if error.outcome_unknown != unknown {
+                    return Err(format!("{name}: the error of attempt {n} says of the outcome what is not so"));
+                }
+                match *next {
+                    Next::Retry { due_ms, alone } => {
+                        self.due_ms = due_ms;
+                        self.alone = alone;
+                        if given_up {
+                            return Err(format!("{name}: it is retried although it was closed or cancelled"));
+                        }
+                        if class == EffectClass::Once && unknown {
+                            return Err(format!("{name}: class `once` is retried with an unknown outcome"));
+                        }
+                        self.retried(n, error, due_ms - at_ms)
+                    }
+                    Next::GiveUp => {
+                        self.over = Some(Err(error.clone()));
+                        if class != EffectClass::Repeatable && unknown {
+                            return Err(format!("{name}: it fails although what it did is unknown"));
+                        }
+                        let last = n >= self.begun.retry.max_attempts || error.retryability == Retryability::Never;
+                        // The run's end closes attempts too; the journal says so only in what follows.
+                        if !last && !given_up && !error.is(Code::Cancelled) {
+                            return Err(format!("{name}: it gives up after attempt {n}, and nothing says why"));
+                        }
+                        Ok(())
+                    }
+                    Next::Unknown => {
+                        self.unknown = true;
+                        if class == EffectClass::Repeatable {
+                            return Err(format!("{name}: a repeatable step becomes unknown"));
+                        }
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    fn retried(&self, n: u32, error: &Error, delay_ms: u64) -> Result<(), String> {
+        let name = self.name();
+        let policy = &self.begun.retry;
+        if n >= policy.max_attempts {
+            return Err(format!("{name}: an attempt after number {n} of at most {}", policy.max_attempts));
+        }
+        let told_to_wait = self.still_at_it && error.is(Code::HttpStatus);
+        match error.retryability {
+            Retryability::Never if !told_to_wait => Err(format!("{name}: a non-retriable failure is retried")),
+            Retryability::AfterMs(ms) if ms != delay_ms => {
+                Err(format!("{name}: retry after {ms} ms was asked for, and {delay_ms} ms are waited"))
+            }
+            Retryability::AfterMs(_) => Ok(()),
+            _ => {
+                let mut base = policy.initial_ms as f64;
+                for _ in 1..n {
+                    base = (base * policy.multiplier).min(1e18);
+                }
+                let base = base.min(policy.max_ms as f64);
+                let low = base * (1.0 - policy.jitter);
+                let delay = delay_ms as f64;
+                if delay + 1.0 < low || delay > base || delay_ms == 0 && base >= 1.0 {
+                    return Err(format!("{name}: after failure {n} {delay_ms} ms are waited, not {low} to {base}"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A request is recorded before it leaves.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn dispatched(&mut self, d: &Dispatched, at_ms: u64) -> Result<(), String> {
+        let name = self.name();
+        if self.open.is_none_or(|(open, _)| open != d.n) {
+            return Err(format!("{name}: a request of attempt {}, which is not open", d.n));
+        }
+        let known = self.effects.get(d.effect as usize - 1);
+        let others = || self.effects.iter().zip(1..).filter(|(_, k)| *k != d.effect).map(|(effect, _)| effect);
+        let settled_unknown = |effect: &&Effect| !effect.in_flight && effect.known == Known::Unknown;
+        if self.begun.effect == EffectClass::Once && self.effects.iter().find(settled_unknown).is_some() {
+            return Err(format!("{name}: class `once` sends after an outcome that is unknown"));
+        }
+        if let Some(effect) = known {
+            if effect.key != d.key || effect.what != d.what || effect.in_flight {
+                return Err(format!("{name}: effect {} is not repeated as it was", d.effect));
+            }
+            let lives = at_ms < effect.first_ms.saturating_add(self.begun.key_ttl_ms);
+            if self.begun.effect == EffectClass::Keyed && effect.known != Known::NotDone && !lives {
+                return Err(format!("{name}: effect {} is repeated under a key that has died", d.effect));
+            }
+        } else {
+            if d.effect as usize != self.effects.len() + 1 {
+                return Err(format!("{name}: effect {} follows effect {}", d.effect, self.effects.len()));
+            }
+            if let Some(effect) = others().find(|effect| settled_unknown(effect) && effect.what == d.what) {
+                return Err(format!(
+                    "{name}: key {:?} takes the place of {:?}, under which the same may have happened",
+                    d.key, effect.key
+                ));
+            }
+        }
+        let used = |effect: &&Effect| effect.in_flight || effect.known != Known::NotDone;
+        if d.key.is_some() && others().find(|effect| used(effect) && effect.key == d.key && effect.what != d.what).is_some()
+        {
+            return Err(format!("{name}: key {:?} is used for two requests", d.key));
+        }
+        let first_ms = known.map_or(at_ms, |effect| effect.first_ms);
+        let outcome = known.map_or(Known::NotDone, |effect| effect.known);
+        let effect = Effect {
+            what: d.what.clone(),
+            key: d.key.clone(),
+            first_ms,
+            renew_on: d.renew_on.clone(),
+            known: outcome,
+            in_flight: true,
+            to_leave: Some(d.n),
+        };
+        let at = d.effect as usize - 1;
+        if at < self.effects.len() {
+            self.effects[at] = effect;
+        } else {
+            self.effects.push(effect);
+        }
+        Ok(())
+    }
+
+    /// A recorded request leaves.
+    ///
+    /// # Errors
+    /// If it was not recorded, or has left before.
+    pub fn left(&mut self, n: u32, key: Option<&str>, method: &str, url: &str) -> Result<(), String> {
+        let name = self.name();
+        let this = |e: &&mut Effect| {
+            e.to_leave == Some(n) && e.key.as_deref() == key && e.what.method == method && e.what.url == url
+        };
+        match self.effects.iter_mut().find(this) {
+            Some(effect) => {
+                effect.to_leave = None;
+                Ok(())
+            }
+            None => Err(format!("{name}: {method} {url} leaves before its dispatch is durable")),
+        }
+    }
+
+    /// A request is over.
+    ///
+    /// # Errors
+    /// If it was not under way.
+    pub fn settled(&mut self, effect: u32, evidence: &Evidence) -> Result<(), String> {
+        let name = self.name();
+        let found = self.effects.get_mut(effect as usize - 1).filter(|effect| effect.in_flight);
+        let Some(effect) = found else { return Err(format!("{name}: effect {effect} settles and was not under way")) };
+        effect.in_flight = false;
+        self.still_at_it = effect.known == Known::Unknown && matches!(evidence, Evidence::Answered(409 | 425));
+        effect.known = match (effect.known, table(evidence, &effect.renew_on)) {
+            (_, Known::Done) | (Known::Done, _) => Known::Done,
+            (Known::Unknown, _) | (_, Known::Unknown) => Known::Unknown,
+            _ => Known::NotDone,
+        };
+        Ok(())
+    }
+}

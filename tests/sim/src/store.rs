@@ -1,0 +1,58 @@
+//! A journal on a disk that can fail: what was appended is durable once it was flushed, and a crash loses some of the rest.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+/// The journal of the one run.
+#[derive(Debug, Default)]
+pub struct Store {
+    entries: Vec<Vec<u8>>,
+    durable: usize,
+}
+
+/// The disk failed. What had been written by then is there, and nobody knows how much that is.
+#[derive(Debug)]
+pub struct Failed;
+
+impl Store {
+    /// A journal whose first entry is durable.
+    #[must_use]
+    pub fn new(first: Vec<u8>) -> Self {
+        Self { entries: vec![first], durable: 1 }
+    }
+
+    /// Adds an entry, in memory.
+    pub fn append(&mut self, bytes: Vec<u8>) {
+        self.entries.push(bytes);
+    }
+
+    /// Entries that are durable.
+    #[must_use]
+    pub fn durable(&self) -> &[Vec<u8>] {
+        &self.entries[..self.durable]
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn entries(&self) -> &[Vec<u8>] {
+        &self.entries
+    }
+
+    /// When it returns, everything appended is durable.
+    ///
+    /// # Errors
+    /// With the given chance, the disk fails instead.
+    pub fn flush(&mut self, rng: &mut SmallRng, failure: f64) -> Result<(), Failed> {
+        if failure > 0.0 && self.durable < self.entries.len() && rng.random_bool(failure) {
+            return Err(Failed);
+        }
+        self.durable = self.entries.len();
+        Ok(())
+    }
+
+    /// Loses a part of what was not flushed: entries are written in order, so it is the tail.
+    pub fn crash(&mut self, rng: &mut SmallRng) {
+        self.durable = rng.random_range(self.durable..=self.entries.len());
+        self.entries.truncate(self.durable);
+    }
+}
