@@ -90,6 +90,8 @@ impl Error {
     #[must_use]
     pub fn bounded(mut self) -> Self {
         let cut = |text: &mut String, max: usize| text.truncate(text.floor_char_boundary(max));
+        // Read back, a `null` is no details at all: live and replayed errors must not differ in it.
+        self.details = self.details.filter(|details| details.as_str() != "null");
         if self.details.as_ref().is_some_and(|d| d.len() > limits::MAX_VALUE_BYTES) {
             self.details = None;
             cut(&mut self.message, limits::MAX_ERROR_MESSAGE_BYTES - 64);

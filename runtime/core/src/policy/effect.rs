@@ -47,11 +47,11 @@ pub fn outcome_of(evidence: &Evidence, renew_on: &[u16]) -> Outcome {
     }
 }
 
-/// What is known after a further send under the same key: only a done ends an unknown.
+/// What is known after a further send under the same key: only a done ends an unknown, and nothing ends a done.
 #[must_use]
 pub fn merged(before: Outcome, sent: Outcome) -> Outcome {
     match (before, sent) {
-        (_, Outcome::Done) => Outcome::Done,
+        (Outcome::Done, _) | (_, Outcome::Done) => Outcome::Done,
         (Outcome::Unknown, _) | (_, Outcome::Unknown) => Outcome::Unknown,
         (before, Outcome::NotDone) => before,
     }

@@ -37,11 +37,11 @@ impl Machine {
         self.may_send(attempt)?;
         let op = attempt.operation;
         if is_safe_method(&request.method) {
-            let exchange = self.open_exchange(op, Open::Safe);
             let key = match &request.key {
                 EffectKey::Effect | EffectKey::None => None,
                 _ => self.chosen_key(attempt, &request)?,
             };
+            let exchange = self.open_exchange(op, Open::Safe);
             self.outputs.push(Output::Send { exchange, attempt, request, key });
             return Ok(exchange);
         }

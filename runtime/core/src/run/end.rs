@@ -123,6 +123,9 @@ impl Machine {
     /// Closes what ran in the instance: the owner of the turn by its error, the others as lost.
     fn lose_bodies(&mut self, owner: Option<Operation>, error: &Error, now_ms: u64, random: u64) {
         self.told.clear();
+        if let Some(owner) = owner {
+            self.alone_from_now(owner);
+        }
         let open: Vec<Operation> = self.live.keys().copied().collect();
         for op in open {
             let Some(live) = self.live.get(&op) else { continue };
@@ -137,13 +140,24 @@ impl Machine {
                 }
                 Some(owner) if owner == op => (error.clone(), Why::Trapped),
                 _ => {
-                    let text = format!("another body took the instance down ({})", error.code);
+                    let by = if owner.is_some() { "another step's body" } else { "the workflow's own code" };
+                    let text = format!("{by} took the instance down ({})", error.code);
                     (Error::new(Code::InvocationLost, text), Why::Lost)
                 }
             };
             if executing {
                 self.close_attempt(op, Closing { error, why }, now_ms, random);
             }
+        }
+    }
+
+    /// A body that took the instance down after its attempt was closed: the step's next attempt must be alone all the same. Where
+    /// the attempt's end is recorded already, this holds in memory; a restart gives every attempt a new instance anyway.
+    fn alone_from_now(&mut self, op: Operation) {
+        match self.live.get_mut(&op).map(|live| &mut live.stage) {
+            Some(Stage::Closing(closing)) if closing.why == Why::Deadline => closing.why = Why::Trapped,
+            Some(_) => {}
+            None => self.state.alone_next(op),
         }
     }
 

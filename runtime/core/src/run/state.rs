@@ -30,10 +30,10 @@ pub(super) struct State {
     pub(super) timers: BTreeSet<(u64, Operation)>,
     open_waits: BTreeMap<String, BTreeSet<Operation>>,
     /// Events that nobody has waited for yet, oldest first.
-    kept: VecDeque<(String, Json)>,
+    kept: VecDeque<Event>,
     pub(super) last_event: u64,
     pub(super) cancel: Option<Error>,
-    /// Operations begun before the request to cancel: it ends them, and not those that clean up after it.
+    /// Operations begun before the workflow was told to cancel: that ends them, and not those that clean up after it.
     pub(super) cancelled_ops: usize,
     /// Steps that are ready for an attempt which must be alone in the instance.
     pub(super) alone_ready: BTreeSet<Operation>,
@@ -65,6 +65,14 @@ pub(super) enum ItemKind {
     Cancel,
 }
 
+/// An event that came for the run. Its number in the inbox is its place in line.
+#[derive(Debug, Clone)]
+pub(super) struct Event {
+    id: u64,
+    name: String,
+    payload: Json,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ready {
     Deliver(Operation),
@@ -91,7 +99,7 @@ impl Op {
 pub(super) enum OpKind {
     Step(Box<Step>),
     Sleep { due_ms: u64 },
-    Wait { name: String, due_ms: Option<u64>, event: Option<Json> },
+    Wait { name: String, due_ms: Option<u64>, event: Option<Event> },
 }
 
 #[derive(Debug)]
@@ -220,6 +228,7 @@ impl State {
             Record::CancelDelivered => {
                 script(ItemKind::Cancel);
                 self.unready(Ready::Cancel);
+                self.cancel_delivered();
             }
             Record::AttemptStarted { op, n, deadline_ms } => self.attempt_started(*op, *n, *deadline_ms)?,
             Record::AttemptEnded { op, n, outcome } => self.attempt_ended(*op, *n, outcome)?,
@@ -227,17 +236,27 @@ impl State {
             Record::Settled { op, effect, evidence, answer } => {
                 self.settled(*op, *effect, evidence, answer.as_ref())?
             }
-            Record::TimerFired { op } => self.fired(*op, Ok(Json::null()))?,
+            Record::TimerFired { op } => {
+                if !matches!(self.op(*op)?.kind, OpKind::Sleep { .. }) {
+                    return Err(format!("operation {op} is no sleep"));
+                }
+                self.fired(*op, Ok(Json::null()))?;
+            }
             Record::WaitExpired { op } => {
                 let error = self.wait_timeout(*op)?;
                 self.fired(*op, Err(error))?;
             }
             Record::EventArrived { id, name, payload } => {
                 self.last_event = *id;
-                self.kept.push_back((name.clone(), payload.clone()));
+                self.kept.push_back(Event { id: *id, name: name.clone(), payload: payload.clone() });
                 self.hand_out(name);
             }
-            Record::CancelRequested { error } => self.cancel_requested(error),
+            Record::CancelRequested { error } => {
+                self.cancel = Some(error.clone());
+                self.cancelled_ops = usize::MAX;
+                // Before everything else that is ready: what begins after the request is already cleaning up.
+                self.ready.push_front(Ready::Cancel);
+            }
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
             Record::Ended { outcome, returned } => self.ended = Some((outcome.clone(), *returned)),
@@ -299,6 +318,10 @@ impl State {
     }
 
     fn fired(&mut self, op: Operation, outcome: Result<Json, Error>) -> Result<(), String> {
+        let state = self.op(op)?;
+        if state.outcome.is_some() || !state.is_open() {
+            return Err(format!("operation {op} is over already"));
+        }
         self.disarm(op);
         self.forget_wait(op);
         self.settle(op, outcome)
@@ -349,6 +372,18 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// The step's next attempt must be alone in the instance.
+    pub(super) fn alone_next(&mut self, op: Operation) {
+        if let Ok(step) = self.step_mut(op)
+            && matches!(step.phase, Phase::BackingOff { .. } | Phase::Ready)
+        {
+            step.alone = true;
+            if step.phase == Phase::Ready {
+                self.alone_ready.insert(op);
+            }
+        }
     }
 
     /// The back-off is over: the step can be attempted. Not journaled; it follows from the time.
@@ -425,13 +460,14 @@ impl State {
         state.closed = true;
         match &mut state.kind {
             OpKind::Step(step) if !executing => step.abandon(),
-            // An event that was handed out but never told goes back to where it was: first in line.
+            // An event that was handed out but never told goes back to its place in line.
             OpKind::Wait { name, event, .. } => {
-                if let Some(payload) = event.take()
+                if let Some(event) = event.take()
                     && !planted(Fault::DropEvent)
                 {
                     let name = name.clone();
-                    self.kept.push_front((name.clone(), payload));
+                    let at = self.kept.partition_point(|kept| kept.id < event.id);
+                    self.kept.insert(at, event);
                     self.hand_out(&name);
                 }
             }
@@ -440,36 +476,44 @@ impl State {
         Ok(())
     }
 
-    fn cancel_requested(&mut self, error: &Error) {
-        self.cancel = Some(error.clone());
+    /// The workflow is told: every operation that is open now fails, in the order of the operations. Results that were there before
+    /// come first. No attempt is under way then; see `Machine::next_event`.
+    fn cancel_delivered(&mut self) {
+        let Some(error) = self.cancel.clone() else { return };
         self.cancelled_ops = self.ops.len();
-        self.ready.push_back(Ready::Cancel);
-        for at in 0..self.ops.len() {
-            let op = at as Operation;
-            let state = &mut self.ops[at];
+        for op in 0..self.ops.len() as Operation {
+            let state = &mut self.ops[op as usize];
             if !state.is_open() || state.outcome.is_some() {
                 continue;
             }
-            if let OpKind::Step(step) = &mut state.kind {
-                // An attempt under way is closed first, and says then what becomes of its step.
-                if matches!(step.phase, Phase::Executing { .. }) {
-                    continue;
+            let due = state.due_ms();
+            let unknown = match &mut state.kind {
+                OpKind::Step(step) => {
+                    step.abandon();
+                    step.phase == Phase::Unknown
                 }
-                if let Phase::BackingOff { due_ms } = step.phase {
-                    self.timers.remove(&(due_ms, op));
-                }
-                step.abandon();
-                let unknown = step.phase == Phase::Unknown;
-                self.unready(Ready::Attempt(op));
-                if unknown {
-                    continue;
-                }
+                _ => false,
+            };
+            if let Some(due) = due {
+                self.timers.remove(&(due, op));
             }
-            self.disarm(op);
+            self.unready(Ready::Attempt(op));
             self.forget_wait(op);
-            // It exists: `at` is an index of `ops`.
-            let _ = self.settle(op, Err(error.clone()));
+            if !unknown {
+                // It exists: `op` is an index of `ops`.
+                let _ = self.settle(op, Err(error.clone()));
+            }
         }
+        let failed = |ready: &Ready| match ready {
+            Ready::Deliver(op) => {
+                let by_cancel =
+                    matches!(&self.ops[*op as usize].outcome, Some(Err(failure)) if failure.code == error.code);
+                by_cancel.then_some(*op)
+            }
+            _ => None,
+        };
+        // A stable sort: what is no cancelled operation keeps its place before them.
+        self.ready.make_contiguous().sort_by_key(failed);
     }
 
     fn wait_begun(&mut self, op: Operation, name: &str, due_ms: Option<u64>) {
@@ -483,15 +527,15 @@ impl State {
     /// Gives kept events of that name to its waits: the oldest to the oldest.
     fn hand_out(&mut self, name: &str) {
         while let Some(op) = self.open_waits.get(name).and_then(|waits| waits.first().copied()) {
-            let Some(at) = self.kept.iter().position(|(kept, _)| kept == name) else { return };
-            let Some((_, payload)) = self.kept.remove(at) else { return };
+            let Some(at) = self.kept.iter().position(|kept| kept.name == name) else { return };
+            let Some(taken) = self.kept.remove(at) else { return };
             self.disarm(op);
             self.forget_wait(op);
             if let Some(Op { kind: OpKind::Wait { event, .. }, .. }) = self.ops.get_mut(op as usize) {
-                *event = Some(payload.clone());
+                *event = Some(taken.clone());
             }
             // It exists: only operations of the run are in `open_waits`.
-            let _ = self.settle(op, Ok(payload));
+            let _ = self.settle(op, Ok(taken.payload));
         }
     }
 

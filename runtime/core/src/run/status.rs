@@ -173,6 +173,10 @@ impl Machine {
                 }
             }
         }
+        // Nothing else begins or is told before a request to cancel, and that waits until no attempt is under way.
+        if matches!(self.state.ready.front(), Some(Ready::Cancel)) && !self.live.is_empty() {
+            return None;
+        }
         let at = (0..self.state.ready.len()).find(|at| match self.state.ready[*at] {
             Ready::Attempt(op) => self.may_start(op),
             Ready::Deliver(_) | Ready::Cancel => true,

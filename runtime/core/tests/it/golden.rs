@@ -4,6 +4,7 @@ mod charge;
 mod effects;
 mod ends;
 mod events;
+mod order;
 mod recovery;
 mod steps;
 mod unknown;
