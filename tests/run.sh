@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# All tests: one command, from any directory. Where Node is present the JavaScript SDK's own tests run too; without it they are
+# left out with a word, since everything that they show is shown through the binary as well.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The binaries that the black-box tests drive, built as the tests are so that nothing is compiled twice.
+cargo build --workspace --bins
+target=${CARGO_TARGET_DIR:-$PWD/target}
+export STEPWELL_BIN=$target/debug/stepwell SHOP_BIN=$target/debug/shop
+
+cargo test --workspace
+# Every planted fault must be caught by the simulator.
+cargo test -p stepwell-sim --features planted-faults --test mutations
+
+if command -v node >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ]; then
+  (cd guest-sdk/js && node --experimental-vm-modules --no-warnings --test test/*.test.mjs)
+else
+  echo "tests/run.sh: no Node 20 or later; the JavaScript SDK's own tests are left out" >&2
+fi
