@@ -95,7 +95,13 @@ impl Reader {
         let source = fs::read_to_string(path).map_err(|error| BuildError::Read { path: path.to_owned(), error })?;
         let mut module = Module { source, js: String::new(), imports: BTreeMap::new() };
         match typescript::to_javascript(name, path, &module.source) {
-            Err(errors) => self.errors.extend(errors),
+            Err(wrong) => {
+                self.errors.extend(wrong.errors);
+                // Some of these may be needed for types only, so one that cannot be found is no error.
+                for request in wrong.requests {
+                    let _ = self.target(name, path, &module.source, &request);
+                }
+            }
             Ok(parsed) => {
                 module.js = parsed.js;
                 for request in parsed.requests {

@@ -11,10 +11,8 @@ use wasmtime::{Result, StoreContextMut, bail};
 
 use crate::snapshot::Evaluation;
 
-/// Every resource of WASI is one of these; the second field of a stream tells stdout from stderr.
+/// Every resource of WASI is one of these. Which one does not matter: whatever is written goes to the same place.
 struct Handle;
-const STDOUT: u32 = 1;
-const STDERR: u32 = 2;
 
 /// Defines every import of `component` but the module loader.
 pub(crate) fn define(linker: &mut Linker<Evaluation>, component: &Component) -> Result<()> {
@@ -82,8 +80,8 @@ fn refusal(function: &str) -> wasmtime::Error {
 
 /// What a function answers while source is evaluated; `None` is for functions without a result.
 fn answer(store: &mut StoreContextMut<'_, Evaluation>, full: &str, arguments: &[Val]) -> Result<Option<Val>> {
-    let stream = |store: &mut StoreContextMut<'_, Evaluation>, number| -> Result<Option<Val>> {
-        let resource = Resource::<Handle>::new_own(number);
+    let stream = |store: &mut StoreContextMut<'_, Evaluation>| -> Result<Option<Val>> {
+        let resource = Resource::<Handle>::new_own(0);
         Ok(Some(Val::Resource(resource.try_into_resource_any(store)?)))
     };
     let ok = |value: Option<Val>| Ok(Some(Val::Result(Ok(value.map(Box::new)))));
@@ -105,9 +103,9 @@ fn answer(store: &mut StoreContextMut<'_, Evaluation>, full: &str, arguments: &[
         ("wasi:clocks/wall-clock", "now") => {
             Ok(Some(Val::Record(vec![("seconds".into(), Val::U64(0)), ("nanoseconds".into(), Val::U32(0))])))
         }
-        ("wasi:cli/stdin", _) => stream(store, 0),
-        ("wasi:cli/stdout", _) => stream(store, STDOUT),
-        ("wasi:cli/stderr", _) => stream(store, STDERR),
+        ("wasi:cli/stdin", _) => stream(store),
+        ("wasi:cli/stdout", _) => stream(store),
+        ("wasi:cli/stderr", _) => stream(store),
         ("wasi:io/streams", "[method]output-stream.check-write") => ok(Some(Val::U64(1 << 20))),
         ("wasi:io/streams", "[method]output-stream.write" | "[method]output-stream.blocking-write-and-flush") => {
             let [Val::Resource(_), Val::List(bytes)] = arguments else { bail!("a write without a stream") };

@@ -34,23 +34,36 @@ pub(crate) struct Request {
     pub(crate) end: usize,
 }
 
-/// Makes JavaScript of the file's text. All errors that can be found in it are returned, in order.
-pub(crate) fn to_javascript(name: &str, path: &Path, source: &str) -> Result<Parsed, Vec<Diagnostic>> {
+/// A file with errors, all that can be found, in order.
+pub(crate) struct Wrong {
+    pub(crate) errors: Vec<Diagnostic>,
+    /// What it asks for as far as it could be read, types included: for finding the errors of other files too.
+    pub(crate) requests: Vec<Request>,
+}
+
+impl From<Vec<Diagnostic>> for Wrong {
+    fn from(errors: Vec<Diagnostic>) -> Self {
+        Self { errors, requests: Vec::new() }
+    }
+}
+
+/// Makes JavaScript of the file's text.
+pub(crate) fn to_javascript(name: &str, path: &Path, source: &str) -> Result<Parsed, Wrong> {
     let language = match path.extension().and_then(|extension| extension.to_str()) {
         Some("ts" | "mts") => SourceType::ts(),
         Some("js" | "mjs") => SourceType::mjs(),
-        Some("json") => return json(name, source),
-        Some("cjs" | "cts") => return Err(vec![common_js(name, source, 0, 0)]),
+        Some("json") => return Ok(json(name, source)?),
+        Some("cjs" | "cts") => return Err(vec![common_js(name, source, 0, 0)].into()),
         _ => {
             let message = "only .ts, .mts, .js, .mjs and .json files can be part of a workflow (no JSX)";
-            return Err(vec![Diagnostic::at(name, source, 0, 0, message)]);
+            return Err(vec![Diagnostic::at(name, source, 0, 0, message)].into());
         }
     };
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, source, language).parse();
     let mut errors = diagnostics(name, source, parsed.diagnostics.errors());
     if parsed.panicked {
-        return Err(errors);
+        return Err(errors.into());
     }
     let ParserReturn { mut program, module_record, .. } = parsed;
     let semantic = SemanticBuilder::new().with_check_syntax_error(true).with_enum_eval(true).build(&program);
@@ -84,7 +97,7 @@ pub(crate) fn to_javascript(name: &str, path: &Path, source: &str) -> Result<Par
     if !errors.is_empty() {
         errors.sort_by_key(|error| (error.line, error.column));
         errors.dedup();
-        return Err(errors);
+        return Err(Wrong { errors, requests: requests(source, language, source, &module_record) });
     }
     let js = if language.is_typescript() {
         let erased = survey.erasable.then(|| erase::erase(source, &program, &scoping));
@@ -96,7 +109,7 @@ pub(crate) fn to_javascript(name: &str, path: &Path, source: &str) -> Result<Par
     } else {
         source.to_owned()
     };
-    let requests = requests(&js, source, &module_record);
+    let requests = requests(&js, SourceType::mjs(), source, &module_record);
     Ok(Parsed { js, requests })
 }
 
@@ -156,9 +169,14 @@ fn same_program(a: &str, b: &str) -> bool {
 }
 
 /// What the JavaScript asks for: not what only types were imported from. The places are those of the source.
-fn requests(js: &str, source: &str, original: &oxc::syntax::module_record::ModuleRecord<'_>) -> Vec<Request> {
+fn requests(
+    js: &str,
+    language: SourceType,
+    source: &str,
+    original: &oxc::syntax::module_record::ModuleRecord<'_>,
+) -> Vec<Request> {
     let allocator = Allocator::default();
-    let parsed = Parser::new(&allocator, js, SourceType::mjs()).parse();
+    let parsed = Parser::new(&allocator, js, language).parse();
     let mut requests = Vec::new();
     for specifier in parsed.module_record.requested_modules.keys() {
         let places = original.requested_modules.iter().find(|(name, _)| name.as_str() == specifier.as_str());

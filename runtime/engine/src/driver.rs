@@ -49,6 +49,9 @@ pub(crate) enum End {
     Parked { wake_at_ms: Option<u64> },
 }
 
+/// A turn that is under way when its attempt is closed may end by itself within this: an interrupt costs the whole instance.
+const GRACE_MS: u64 = 50;
+
 pub(crate) struct Driver {
     pub(crate) engine: Engine,
     pub(crate) key: RunKey,
@@ -77,6 +80,8 @@ impl Driver {
     pub(crate) async fn run(mut self) -> End {
         loop {
             if let Some(end) = self.end.take() {
+                // Whoever takes the run up next reads its journal from the disk.
+                let _ = self.durable().await;
                 return end;
             }
             if self.stopping {
@@ -142,6 +147,8 @@ impl Driver {
         let deadline = self.turn_deadline();
         let event = self.event.take();
         let Some(mut invocation) = self.invocation.take() else { return };
+        let interrupt = invocation.interrupt_handle();
+        let mut voided: Option<u64> = None;
         let end = {
             let mut turn = std::pin::pin!(invocation.turn(event, deadline));
             loop {
@@ -158,9 +165,14 @@ impl Driver {
                         }
                     }
                     () = until(due) => self.time(),
+                    () = until(voided) => interrupt.interrupt(),
                 }
                 if self.end.is_some() {
                     return;
+                }
+                // The attempt whose turn this is was closed, by a cancel for instance: its body need not run on.
+                if voided.is_none() && self.shared.lock().machine.turn_is_void() {
+                    voided = Some(real_now_ms().saturating_add(GRACE_MS));
                 }
             }
         };
@@ -183,7 +195,7 @@ impl Driver {
         let settings = self.engine.settings();
         let budget = if limit.of_body { settings.body_turn } else { settings.workflow_turn };
         let now_ms = shared.clock.now_ms();
-        let at = limit.deadline_ms.filter(|at| *at != u64::MAX);
+        let at = limit.deadline_ms.filter(|at| *at != u64::MAX).map(|at| at.saturating_add(GRACE_MS));
         let at = at.and_then(|at| Instant::now().checked_add(Duration::from_millis(at.saturating_sub(now_ms))));
         TurnDeadline { budget, at }
     }
@@ -313,37 +325,37 @@ impl Driver {
         if due.is_some_and(|due| due <= near) {
             return false;
         }
-        // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
-        if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
-            self.take(message);
-            self.handle(Input::Quiet);
-            return true;
-        }
         let now_ms = real_now_ms();
-        match activity {
+        let (change, event, end) = match activity {
             Activity::Blocked(steps) => {
                 let mut change = RunChange::to(Status::Blocked, now_ms);
                 let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
                 change.detail = Some(format!("the outcome of step {} is unknown", names.join(", ")));
-                self.writing.change(change, Some(RunEvent::Blocked(steps)));
-                self.writing.hand_over(now_ms);
-                self.end = Some(End::Done);
+                (change, RunEvent::Blocked(steps), End::Done)
             }
             Activity::Waiting { what, until_ms } => {
                 let mut change = RunChange::to(Status::Waiting, now_ms);
-                change.detail = Some(what.to_string());
+                let what = what.to_string();
+                change.detail = Some(what.clone());
                 change.wake_at_ms = due;
-                let until_ms = due.or(until_ms);
-                self.writing.change(change, Some(RunEvent::Waiting { what: what.to_string(), until_ms }));
-                self.writing.hand_over(now_ms);
-                self.end = Some(End::Parked { wake_at_ms: due });
+                (change, RunEvent::Waiting { what, until_ms: due.or(until_ms) }, End::Parked { wake_at_ms: due })
             }
-            _ => {}
+            _ => return false,
+        };
+        self.writing.change(change, Some(event));
+        // Before the run is left: whoever takes it up next reads its journal from the disk.
+        if !self.durable().await {
+            return true;
+        }
+        // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
+        if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
+            self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
+            self.take(message);
+            self.handle(Input::Quiet);
+            return true;
         }
         self.invocation = None;
-        if let Some(End::Done) = self.end {
-            let _ = self.durable().await;
-        }
+        self.end = Some(end);
         true
     }
 

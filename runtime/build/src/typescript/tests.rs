@@ -7,7 +7,7 @@ use super::to_javascript;
 fn js(source: &str) -> String {
     match to_javascript("a.ts", Path::new("a.ts"), source) {
         Ok(parsed) => parsed.js,
-        Err(errors) => panic!("{}", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
+        Err(wrong) => panic!("{}", wrong.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
     }
 }
 
@@ -90,7 +90,7 @@ fn what_has_to_be_transformed_keeps_its_lines() {
 #[test]
 fn all_errors_are_found() {
     let errors = to_javascript("a.ts", Path::new("a.ts"), "let x = 1;\nlet x = 2;\n@d class A {}\nimport('b');\n");
-    let Err(errors) = errors else { panic!("it is wrong") };
+    let Err(super::Wrong { errors, .. }) = errors else { panic!("it is wrong") };
     let lines: Vec<_> = errors.iter().map(|error| error.line).collect();
     assert_eq!(lines, [1, 3, 4], "{errors:?}");
 }

@@ -116,7 +116,7 @@ impl Machine {
         self.record(now_ms, Record::AttemptStarted { op, n, deadline_ms });
         self.live.insert(op, LiveAttempt::new(n, deadline_ms, alone));
         let attempt = AttemptRef { operation: op, number: n };
-        self.guest.owner = Owner::Body(attempt);
+        self.guest.body_turn(attempt);
         let run = self.run_id();
         Some(Event::Attempt(Attempt {
             id: attempt,
@@ -200,6 +200,7 @@ impl Machine {
         let executing = matches!(live.stage, Stage::Executing);
         if executing {
             live.stage = Stage::Closing(closing);
+            self.guest.void |= self.guest.owner == Owner::Body(attempt);
         }
         // A result that was given stands; only its requests are waited for no longer.
         if executing && !instance_gone {

@@ -19,6 +19,8 @@ pub(super) struct Guest {
     pub(super) open: usize,
     /// Whose turn it is.
     pub(super) owner: Owner,
+    /// The attempt whose turn it is was closed during the turn.
+    pub(super) void: bool,
     /// It has come to the journal's end and was given something new.
     pub(super) live: bool,
     randoms: u64,
@@ -43,10 +45,17 @@ impl Guest {
             turn_ms: start_ms,
             open: 0,
             owner: Owner::Workflow,
+            void: false,
             live: false,
             randoms: 0,
             log_lines: 0,
         }
+    }
+
+    /// A body is told something.
+    pub(super) fn body_turn(&mut self, attempt: AttemptRef) {
+        self.owner = Owner::Body(attempt);
+        self.void = false;
     }
 
     /// A delivery to workflow code begins.
@@ -54,6 +63,7 @@ impl Guest {
         self.turn += 1;
         self.turn_ms = at_ms;
         self.owner = Owner::Workflow;
+        self.void = false;
         self.randoms = 0;
         self.log_lines = 0;
     }

@@ -49,6 +49,12 @@ impl Machine {
         self.guest.live
     }
 
+    /// Whether the attempt whose turn this is was closed during it: what its body still does is for nothing.
+    #[must_use]
+    pub fn turn_is_void(&self) -> bool {
+        self.guest.void
+    }
+
     /// Whether the run's end is decided and only its requests are waited for.
     #[must_use]
     pub fn is_ending(&self) -> bool {

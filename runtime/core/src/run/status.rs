@@ -8,7 +8,6 @@ use crate::fault::{Fault, planted};
 use crate::ids::StepId;
 use crate::journal::entry::Record;
 use crate::limits;
-use crate::run::guest::Owner;
 
 /// What a run is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,13 +161,13 @@ impl Machine {
         while let Some(told) = self.told.pop_front() {
             match told {
                 Told::Expired(attempt) => {
-                    self.guest.owner = Owner::Body(attempt);
+                    self.guest.body_turn(attempt);
                     return Some(Event::Expired(attempt));
                 }
                 Told::Answered { op, exchange, answer } => {
                     let Some(live) = self.live.get(&op) else { continue };
                     let attempt = crate::contract::AttemptRef { operation: op, number: live.n };
-                    self.guest.owner = Owner::Body(attempt);
+                    self.guest.body_turn(attempt);
                     return Some(Event::Answered(exchange, answer));
                 }
             }

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use stepwell_core::error::Error;
@@ -54,10 +55,16 @@ pub(super) struct RunArgs {
     /// Let sleeps end at once: for trying a workflow out.
     #[arg(long)]
     skip_sleeps: bool,
+    /// Computing time that workflow code may use between two waits, in ms; over it the run fails. 10 s by default.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    workflow_turn_ms: Option<u64>,
+    /// Computing time that a step's body may use between two waits, in ms; over it the attempt fails. 60 s by default.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    body_turn_ms: Option<u64>,
     /// Do not replay the run once after its end to see that its code is deterministic.
     #[arg(long)]
     no_replay_check: bool,
-    /// Print events as JSON lines on stdout; the last one has the result.
+    /// Print events as JSON lines on stdout; `ended` has the result, and how many commits this process made until then.
     #[arg(long)]
     json: bool,
     /// What a commit withstands.
@@ -84,6 +91,8 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
     let outside = open::Outside { secrets: &args.secrets, allow_net: &args.allow_net };
     let engine = open::engine(&args.data_dir.data_dir, args.durability, &outside, |settings| {
         settings.skip_sleeps = args.skip_sleeps;
+        settings.workflow_turn = args.workflow_turn_ms.map_or(settings.workflow_turn, Duration::from_millis);
+        settings.body_turn = args.body_turn_ms.map_or(settings.body_turn, Duration::from_millis);
     })?;
     let module = match built {
         Some(built) => Some(engine.add_module(built.component).await.map_err(|e| module_error(&e))?.digest),
@@ -138,9 +147,13 @@ impl Watcher {
         }
     }
 
-    fn show(&mut self, event: &RunEvent) {
+    fn show(&mut self, engine: &Engine, event: &RunEvent) {
         if self.json {
-            anstream::println!("{}", json_event(event));
+            let mut object = json_event(event);
+            if matches!(event, RunEvent::Ended(_)) {
+                object["commits"] = engine.store().commits().into();
+            }
+            anstream::println!("{object}");
         } else if let Some(line) = self.lines.line(event) {
             anstream::eprintln!("{line}");
         }
@@ -159,7 +172,7 @@ impl Watcher {
                 biased;
                 event = events.recv() => {
                     let event = event?;
-                    self.show(&event);
+                    self.show(engine, &event);
                     if event.is_last() {
                         return Some(event);
                     }

@@ -1,0 +1,4 @@
+//! Black-box tests: the programs as their users have them.
+
+mod effects;
+mod kill;

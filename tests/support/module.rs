@@ -1,0 +1,50 @@
+//! A workflow module, built and compiled once for however many data directories run it.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::project::Project;
+
+/// A built component, with its compiled form to be put into data directories.
+pub struct Module {
+    _dir: TempDir,
+    wasm: PathBuf,
+    compiled: PathBuf,
+}
+
+impl Module {
+    /// Builds TypeScript or JavaScript source. `name` is its file's, e.g. `effects.ts`.
+    #[must_use]
+    pub fn build(name: &str, source: &str) -> Self {
+        let project = Project::new();
+        let file = project.write(name, source);
+        let wasm = project.path().join("module.wasm");
+        let (source, out) = (file.display().to_string(), wasm.display().to_string());
+        project.stepwell(&["build", &source, "-o", &out]).expect_code(0);
+        // A workflow that does not exist: the module is compiled, and nothing is run.
+        project.stepwell(&["run", &out, "there is no such workflow"]).expect_code(2);
+        let compiled = project.data_dir().join("compiled");
+        assert!(compiled.is_dir(), "the data directory keeps compiled modules in {}", compiled.display());
+        Self { wasm, compiled, _dir: project.into_dir() }
+    }
+
+    /// The component's file.
+    #[must_use]
+    pub fn wasm(&self) -> &Path {
+        &self.wasm
+    }
+
+    /// Spares a data directory the compiling.
+    pub(crate) fn put_into(&self, data_dir: &Path) {
+        let there = data_dir.join("compiled");
+        std::fs::create_dir_all(&there).expect("the data directory can be made");
+        for file in std::fs::read_dir(&self.compiled).expect("the compiled modules can be listed") {
+            let file = file.expect("the compiled modules can be listed");
+            let to = there.join(file.file_name());
+            if !to.exists() {
+                std::fs::hard_link(file.path(), to).expect("a compiled module can be linked");
+            }
+        }
+    }
+}
