@@ -38,7 +38,7 @@ struct Inner {
     tasks: Mutex<HashMap<RunKey, UnboundedSender<Message>>>,
     /// Runs that wait for a time, by it.
     timers: Mutex<BTreeSet<(u64, RunKey)>>,
-    timers_changed: Notify,
+    timers_changed: Arc<Notify>,
     places: Arc<Semaphore>,
     idle: Notify,
 }
@@ -79,7 +79,7 @@ impl Engine {
             watchers: Arc::default(),
             tasks: Mutex::default(),
             timers: Mutex::default(),
-            timers_changed: Notify::new(),
+            timers_changed: Arc::default(),
             places,
             idle: Notify::new(),
         }));
@@ -238,7 +238,7 @@ impl Engine {
         self.0.timers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn timers_changed(&self) -> &Notify {
+    pub(crate) fn timers_changed(&self) -> &Arc<Notify> {
         &self.0.timers_changed
     }
 

@@ -13,6 +13,7 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 /// Starts the task. It ends with the engine.
 pub(crate) fn start(engine: &Engine) {
     let weak = engine.downgrade();
+    let changed = engine.timers_changed().clone();
     tokio::spawn(async move {
         loop {
             let Some(engine) = weak.upgrade() else { return };
@@ -30,6 +31,8 @@ pub(crate) fn start(engine: &Engine) {
                 timers.first().map(|(at_ms, _)| *at_ms)
             };
             due.into_iter().for_each(|run| engine.wake(run));
+            // Not held while this rests: whoever drops the engine closes the database with it.
+            drop(engine);
             let rest = next.map_or(LONGEST_REST, |at_ms| Duration::from_millis(at_ms.saturating_sub(now_ms)));
             if rest.is_zero() {
                 tokio::task::yield_now().await;
@@ -37,7 +40,7 @@ pub(crate) fn start(engine: &Engine) {
             }
             tokio::select! {
                 () = tokio::time::sleep(rest.min(LONGEST_REST)) => {}
-                () = engine.timers_changed().notified() => {}
+                () = changed.notified() => {}
             }
         }
     });

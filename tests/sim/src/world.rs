@@ -8,6 +8,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use stepwell_core::contract::{AttemptRef, EffectClass, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
+use stepwell_core::policy::effect::is_safe_method;
 
 use crate::host::What;
 
@@ -181,6 +182,7 @@ impl World {
         self.sends[id].arrived = true;
         let sent = &self.sends[id];
         if sent.class == EffectClass::Keyed
+            && !is_safe_method(&sent.what.method)
             && let Some(key) = sent.key.clone()
         {
             let ttl = sent.key_ttl_ms.saturating_add(KEY_SLACK_MS);

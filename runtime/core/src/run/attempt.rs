@@ -275,9 +275,14 @@ impl Machine {
         let outcome = match result {
             Ok(value) => AttemptOutcome::Succeeded(value),
             Err(error) => {
+                let verdict = self.verdict(op, &error, ended, random);
+                // The step may have been closed or cancelled after its body had failed, or while its requests were carried on.
+                let (error, verdict) = match (verdict, self.abandoned(op)) {
+                    (Verdict::RetryIn(_), Some(reason)) => (reason, Verdict::GiveUp),
+                    (verdict, _) => (error, verdict),
+                };
                 let mut error = error.bounded();
                 error.outcome_unknown = unknown;
-                let verdict = self.verdict(op, &error, ended, random);
                 let may_harm = effect != EffectClass::Repeatable;
                 let next = match verdict {
                     _ if effect == EffectClass::Once && (unknown || ended.refused) => Next::Unknown,
@@ -309,6 +314,14 @@ impl Machine {
         step.begun.retry.after_failure(failure, retryability, random)
     }
 
+    /// Why a step is not attempted again, whatever became of its attempt: the run was cancelled, or the workflow closed it.
+    fn abandoned(&self, op: Operation) -> Option<Error> {
+        let cancelled = self.state.cancel.clone().filter(|_| (op as usize) < self.state.cancelled_ops);
+        let closed = self.state.ops.get(op as usize).is_some_and(|op| op.closed);
+        cancelled
+            .or_else(|| closed.then(|| Error::new(Code::Cancelled, "the workflow closed this step").never_retried()))
+    }
+
     /// Attempts that the journal has open and no instance has: they are lost, and count.
     pub(super) fn end_lost_attempts(&mut self, now_ms: u64, random: u64) {
         for op in 0..self.state.ops.len() as Operation {
@@ -317,12 +330,8 @@ impl Machine {
                 continue;
             }
             let lost = "the process that executed this attempt ended before the attempt did";
-            let cancelled = self.state.cancel.clone().filter(|_| (op as usize) < self.state.cancelled_ops);
-            let (error, why) = match cancelled {
+            let (error, why) = match self.abandoned(op) {
                 Some(error) => (error, Why::Closed),
-                None if self.state.ops[op as usize].closed => {
-                    (Error::new(Code::Cancelled, "the workflow closed this step").never_retried(), Why::Closed)
-                }
                 None => (Error::new(Code::InvocationLost, lost), Why::Lost),
             };
             self.end_attempt(op, n, Err(error), &Ended { why: Some(why), ..Ended::default() }, now_ms, random);

@@ -5,9 +5,6 @@
 //! - No connection goes to an address that the operator has not opened, and no secret to a destination that it is not bound to.
 //! - There are no proxies, no cookies, no cache, no compression, no HTTP/3, and no multiplexing on HTTP/2 connections.
 
-// Core's error is what all of this is about; a box around it would only be opened again.
-#![allow(clippy::result_large_err)]
-
 mod address;
 mod connect;
 mod connection;

@@ -11,6 +11,7 @@ mod source;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
@@ -69,7 +70,7 @@ pub(crate) fn main() -> ExitCode {
             Command::Build(args) => build::run(args).await,
         }
     });
-    // What still runs has been told to stop; a thread in a long compilation is not waited for.
-    runtime.shutdown_background();
+    // Long enough for the tasks to end, and with them the database to be closed in order; not for a thread in a long compilation.
+    runtime.shutdown_timeout(Duration::from_millis(250));
     exit
 }

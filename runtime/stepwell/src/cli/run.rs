@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use stepwell_core::error::Error;
+use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::json::Json;
@@ -131,7 +131,10 @@ async fn resume(engine: &Engine, run: &RunRef, module: Option<&Digest>, events: 
         let dedup = format!("cli:{at}:{name}:{}", Digest::of(payload.as_str().as_bytes()).short());
         engine.send_event(run.key, name, payload, Some(dedup)).await.map_err(|e| Exit::Usage.with(e))?;
     }
-    engine.resume(run, module).await.map_err(|error| Exit::NeedsSomebody.with(error))
+    engine.resume(run, module).await.map_err(|error| {
+        let exit = if error.is(Code::InvalidArgument) { Exit::Usage } else { Exit::NeedsSomebody };
+        exit.with(error)
+    })
 }
 
 /// Follows a run and shows what happens in it.
