@@ -187,6 +187,11 @@ impl Heap {
         std::future::pending::<()>().await;
     }
 
+    /// A trap ends the instance at once: what else this poll would do never reaches the machine.
+    fn untrapped(&self) -> Result<(), Error> {
+        self.trap.borrow().clone().map_or(Ok(()), Err)
+    }
+
     /// An operation's outcome, once it was delivered.
     pub async fn outcome(self: &Rc<Self>, op: Operation) -> Result<Json, Error> {
         let heap = self.clone();
@@ -209,6 +214,7 @@ impl Heap {
     }
 
     fn begin(&self, begin: &Begin) -> Result<Operation, Error> {
+        self.untrapped()?;
         let mut host = self.host.borrow_mut();
         let now_ms = host.now_ms;
         let op = match &begin.kind {
@@ -233,6 +239,7 @@ impl Heap {
     }
 
     fn close(&self, op: Operation) -> Result<(), Error> {
+        self.untrapped()?;
         let mut host = self.host.borrow_mut();
         let (now_ms, random) = (host.now_ms, host.random());
         host.machine.close(op, now_ms, random)

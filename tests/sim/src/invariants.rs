@@ -24,6 +24,8 @@ pub struct Ledger {
     payloads: BTreeMap<u64, Json>,
     last_event: u64,
     cancel: Option<Error>,
+    /// The workflow was told to cancel: what was open then has failed.
+    cancel_told: bool,
     ended: bool,
     at_ms: u64,
 }
@@ -131,11 +133,20 @@ impl Ledger {
                 state.delivered = true;
                 self.deliveries.push(Some(*op));
             }
-            Record::CancelDelivered => self.deliveries.push(None),
+            Record::CancelDelivered => {
+                let Some(error) = self.cancel.clone() else { return Err("nobody asked for the cancel".to_owned()) };
+                if let Some(step) = self.steps().find(|step| step.open.is_some()) {
+                    return Err(format!("the cancel is told while step {} is under way", step.begun.step));
+                }
+                self.cancel_told = true;
+                self.ops.iter_mut().for_each(|op| op.cancel(&error));
+                self.deliveries.push(None);
+            }
             Record::AttemptStarted { op, n, deadline_ms } => self.attempt_started(*op, *n, at_ms, *deadline_ms)?,
             Record::AttemptEnded { op, n, outcome } => {
+                let cancelling = self.is_cancelling();
                 let state = self.op(*op)?;
-                let given_up = state.closed || state.cancelled;
+                let given_up = state.closed || cancelling;
                 let Kind::Step(step) = &mut state.kind else { return Err(format!("operation {op} is no step")) };
                 step.ended(*n, outcome, at_ms, given_up)?;
                 state.outcome.clone_from(&step.over);
@@ -166,7 +177,6 @@ impl Ledger {
                 if self.cancel.replace(error.clone()).is_some() {
                     return Err("the run is cancelled twice".to_owned());
                 }
-                self.ops.iter_mut().for_each(|op| op.cancel(error));
             }
             Record::Ended { .. } => {
                 self.ended = true;
@@ -177,6 +187,11 @@ impl Ledger {
             }
         }
         Ok(())
+    }
+
+    /// Asked to cancel, and the workflow has not been told yet.
+    fn is_cancelling(&self) -> bool {
+        self.cancel.is_some() && !self.cancel_told
     }
 
     fn begin(&mut self, kind: Kind) {
@@ -229,8 +244,9 @@ impl Ledger {
         if self.steps().filter(others).any(|step| alone || step.alone) {
             return Err(format!("attempt {n} of operation {op} shares the instance with one that must be alone"));
         }
+        let cancelling = self.is_cancelling();
         let state = self.op(op)?;
-        if state.closed || state.cancelled {
+        if state.closed || state.cancelled || cancelling {
             return Err(format!("attempt {n} of operation {op} starts although it was closed or cancelled"));
         }
         self.step_mut(op)?.started(n, at_ms, deadline_ms)
@@ -301,6 +317,10 @@ impl Ledger {
     /// # Errors
     /// What waits.
     pub fn nothing_to_deliver(&self) -> Result<(), String> {
+        // A cancel is told first, and only once no attempt is under way.
+        if self.is_cancelling() && self.steps().any(|step| step.open.is_some()) {
+            return Ok(());
+        }
         match self.ops.iter().position(|op| op.is_open() && op.outcome.is_some()) {
             Some(op) => Err(format!("operation {op} has an outcome, the guest is quiet, and is not told")),
             None => Ok(()),

@@ -61,7 +61,7 @@ pub(super) fn plan(step: &Step, claimed: &BTreeSet<u32>, asked: &Asked, key: Opt
 
     if !planted(Fault::RenewUnknownKey) {
         let unknown = || effects().filter(|(_, e)| e.outcome == Outcome::Unknown && alike(&e.what, asked));
-        if let Some((k, effect)) = unknown().find(|(_, e)| e.what.body == asked.body) {
+        if let Some((k, effect)) = unknown().find(|(_, e)| e.what == *asked) {
             return again(step, k, effect, now_ms);
         }
         if !known && let Some((_, effect)) = unknown().find(|(_, e)| e.key.is_some()) {
@@ -106,7 +106,7 @@ fn refuse_unknown(why: &str) -> Plan {
 fn refuse_reuse(effect: &Effect, what: &str) -> Plan {
     let key = effect.key.as_deref().unwrap_or("");
     let text = format!(
-        "the request was not sent: {} {} {what} under key {key:?} with another body. Repeat it with the same bytes (take times \
+        "the request was not sent: {} {} {what} under key {key:?}, and this request has another body, method or URL. Repeat it with the same bytes (take times \
          and random values from the workflow, not from the body), or give different requests different labels",
         effect.what.method, effect.what.url
     );

@@ -585,7 +585,8 @@ impl Step {
 
     /// Nobody will attempt it any more. What may have happened stays unknown.
     fn abandon(&mut self) {
-        let unknown = self.begun.effect != EffectClass::Repeatable && self.has_unknown();
+        let unknown =
+            self.phase == Phase::Unknown || self.begun.effect != EffectClass::Repeatable && self.has_unknown();
         self.phase = if unknown { Phase::Unknown } else { Phase::Done };
     }
 }
