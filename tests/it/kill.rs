@@ -13,9 +13,10 @@ use stepwell_tests::{Finished, Module, Project, Running, Shop, Stepwell, each_in
 static CHECKOUT: LazyLock<Module> = LazyLock::new(|| {
     let file = Stepwell::workspace().join("examples/checkout/checkout.ts");
     let mut source = std::fs::read_to_string(file).expect("the example is there");
-    for (text, quick) in
-        [(r#"sleep("2 seconds")"#, r#"sleep("50 ms")"#), ("{ timeoutMs: 10_000,", "{ timeoutMs: 10_000, retry: { initialMs: 20 },")]
-    {
+    for (text, quick) in [
+        (r#"sleep("2 seconds")"#, r#"sleep("50 ms")"#),
+        ("{ timeoutMs: 10_000,", "{ timeoutMs: 10_000, retry: { initialMs: 20 },"),
+    ] {
         assert!(source.contains(text), "the example has {text}");
         source = source.replace(text, quick);
     }
@@ -38,7 +39,8 @@ fn start(project: &Project, shop: &Shop) -> Running {
 
 /// Goes on with the project's run until it ends; from the beginning where the process died before there was one.
 fn finish(project: &Project, shop: &Shop) -> Finished {
-    let going_on = if project.runs(&[]).is_empty() { start(project, shop) } else { project.resume(&project.only_run()) };
+    let going_on =
+        if project.runs(&[]).is_empty() { start(project, shop) } else { project.resume(&project.only_run()) };
     going_on.wait()
 }
 
@@ -65,8 +67,15 @@ fn assert_right(project: &Project, shop: &Shop, end: Finished) {
 fn at_every_point_of_every_request() {
     let requests = ["/reservations#1", "/charges#1", "/charges#2", "/labels#1", "/labels#2", "/emails#1"];
     // With `go-on` the shop does not notice that its client died, and does what it was asked.
-    let points =
-        ["before-read", "before-read,go-on", "after-read", "after-read,go-on", "after-store", "mid-answer", "after-answer"];
+    let points = [
+        "before-read",
+        "before-read,go-on",
+        "after-read",
+        "after-read,go-on",
+        "after-store",
+        "mid-answer",
+        "after-answer",
+    ];
     let cases: Vec<String> = requests
         .iter()
         .flat_map(|request| points.iter().map(move |point| format!("POST {request}=kill:{point}")))
@@ -115,7 +124,8 @@ fn at_random_moments() {
         let project = Project::new();
         let shop = Shop::start(&REFUSALS, None);
         die(start(&project, &shop), first);
-        let going_on = if project.runs(&[]).is_empty() { start(&project, &shop) } else { project.resume(&project.only_run()) };
+        let going_on =
+            if project.runs(&[]).is_empty() { start(&project, &shop) } else { project.resume(&project.only_run()) };
         die(going_on, second);
         let end = finish(&project, &shop);
         assert_right(&project, &shop, end);

@@ -64,7 +64,8 @@ fn built() -> &'static Path {
             .status()
             .expect("cargo runs");
         assert!(status.success(), "cargo build of stepwell and shop: {status}");
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), |dir| workspace.join(dir));
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), |dir| workspace.join(dir));
         target.join("debug")
     })
 }

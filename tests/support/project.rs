@@ -97,7 +97,14 @@ impl Project {
 
     /// The same, with further arguments and environment variables.
     #[must_use]
-    pub fn run_with(&self, module: &Module, workflow: &str, input: &Value, args: &[&str], env: &[(&str, &str)]) -> Running {
+    pub fn run_with(
+        &self,
+        module: &Module,
+        workflow: &str,
+        input: &Value,
+        args: &[&str],
+        env: &[(&str, &str)],
+    ) -> Running {
         module.put_into(&self.data_dir());
         let (wasm, input) = (module.wasm().display().to_string(), input.to_string());
         let mut all = vec!["run", &wasm, workflow, "--input", &input, "--json"];

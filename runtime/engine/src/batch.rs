@@ -4,9 +4,24 @@ use std::sync::Arc;
 
 use stepwell_core::journal::entry::{Entry, RunOutcome};
 use stepwell_core::run::LogLine;
-use stepwell_store::{Append, LogRow, RunChange, RunKey, Status, Store, Ticket};
+use stepwell_store::{Append, LogPlace, LogRow, RunChange, RunKey, Status, Store, Ticket};
 
 use crate::watch::{Publisher, RunEvent, Watchers};
+
+/// Set in the place of a line of workflow code. Such lines are the store's last ones, so that its last line tells how far they
+/// have been written; what bodies log is never replayed, and needs only a place of its own.
+const OF_WORKFLOW: u64 = 1 << 62;
+
+/// The turn that the store keeps a line under.
+fn place(line: &LogLine) -> u64 {
+    if line.step.is_some() { line.turn & (OF_WORKFLOW - 1) } else { OF_WORKFLOW | line.turn }
+}
+
+/// The last line of workflow code, as the machine counts them, from the last one of the store.
+pub(crate) fn logged(last: Option<LogPlace>) -> Option<LogPlace> {
+    let (turn, index) = last.filter(|(turn, _)| turn & OF_WORKFLOW != 0)?;
+    Some((turn & !OF_WORKFLOW, index))
+}
 
 /// The writing side of one run.
 pub(crate) struct Writing {
@@ -58,7 +73,7 @@ impl Writing {
 
     pub(crate) fn log(&mut self, line: LogLine) {
         self.logs.push(LogRow {
-            turn: line.turn,
+            turn: place(&line),
             index: line.index,
             at_ms: line.at_ms,
             level: line.level as u8,

@@ -53,13 +53,8 @@ async fn prepare(
         secrets: workflow.secrets.clone(),
     };
     let clock = RunClock::after(machine.recorded_ms());
-    let mut writing = Writing::new(
-        key,
-        engine.store().clone(),
-        engine.watchers().clone(),
-        machine.entries(),
-        Status::Running,
-    );
+    let mut writing =
+        Writing::new(key, engine.store().clone(), engine.watchers().clone(), machine.entries(), Status::Running);
     writing.change(RunChange::to(Status::Running, real_now_ms()), None);
     Ok(Driver {
         engine: engine.clone(),

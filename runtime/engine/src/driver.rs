@@ -321,7 +321,8 @@ impl Driver {
             return true;
         }
         let due = self.due();
-        let near = real_now_ms().saturating_add(u64::try_from(self.engine.settings().keep_quiet.as_millis()).unwrap_or(0));
+        let near =
+            real_now_ms().saturating_add(u64::try_from(self.engine.settings().keep_quiet.as_millis()).unwrap_or(0));
         if due.is_some_and(|due| due <= near) {
             return false;
         }

@@ -27,12 +27,7 @@ impl Outside {
     }
 
     fn outbound(&self, request: Request, key_header: Option<String>) -> Outbound {
-        Outbound {
-            request,
-            key_header,
-            destinations: self.destinations.clone(),
-            secrets: Some(self.secrets.clone()),
-        }
+        Outbound { request, key_header, destinations: self.destinations.clone(), secrets: Some(self.secrets.clone()) }
     }
 }
 

@@ -124,7 +124,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the run has ended or there is none, when the payload is too large, or the store fails. Nothing is kept then.
-    pub async fn send_event(&self, run: RunKey, name: &str, payload: &Json, dedup: Option<String>) -> Result<(), Error> {
+    pub async fn send_event(
+        &self,
+        run: RunKey,
+        name: &str,
+        payload: &Json,
+        dedup: Option<String>,
+    ) -> Result<(), Error> {
         if payload.len() > limits::MAX_VALUE_BYTES {
             let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
             let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
@@ -256,9 +262,8 @@ impl Engine {
             return Ok(loaded);
         }
         let bytes = self.store().read().module(digest).map_err(|error| store_error(&error))?;
-        let bytes = bytes.ok_or_else(|| {
-            Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short()))
-        })?;
+        let bytes = bytes
+            .ok_or_else(|| Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short())))?;
         self.0.modules.load(&self.0.host, bytes).await
     }
 
@@ -269,7 +274,7 @@ impl Engine {
             stepwell_store::StoreError::Corrupt(reason) => Error::new(Code::JournalUnreadable, reason),
             other => store_error(&other),
         })?;
-        let logged = reads.last_log(run).map_err(|error| store_error(&error))?;
+        let logged = crate::batch::logged(reads.last_log(run).map_err(|error| store_error(&error))?);
         let entries = journal.into_iter().map(|(_, bytes)| bytes);
         Machine::load(entries, logged, mode).map_err(|error| Error::new(Code::JournalUnreadable, error.to_string()))
     }

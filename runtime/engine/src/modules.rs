@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use stepwell_core::contract::{Definition, RetryFields};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::Digest;
+use stepwell_core::limits;
 use stepwell_core::policy::retry::RetryPolicy;
 use stepwell_core::policy::timeout;
-use stepwell_core::limits;
 use stepwell_host::{Host, Module, ModuleError, TurnDeadline};
 
 /// A module that can be run, and the workflows that it has.
@@ -86,8 +86,9 @@ fn check(workflows: &[Definition]) -> Result<(), Error> {
             let text = format!("workflow {name:?}: {error}");
             return Err(Error::new(Code::InvalidPolicy, text).never_retried());
         }
-        let timeouts = timeout::step_timeout_ms(None, workflow.step_timeout_ms)
-            .and(workflow.run_timeout_ms.map_or(Ok(1), |ms| timeout::checked("runTimeoutMs", ms, limits::MAX_SLEEP_MS)));
+        let timeouts = timeout::step_timeout_ms(None, workflow.step_timeout_ms).and(
+            workflow.run_timeout_ms.map_or(Ok(1), |ms| timeout::checked("runTimeoutMs", ms, limits::MAX_SLEEP_MS)),
+        );
         if let Err(error) = timeouts {
             let text = format!("workflow {name:?}: {error}");
             return Err(Error::new(Code::InvalidPolicy, text).never_retried());

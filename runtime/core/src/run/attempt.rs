@@ -13,6 +13,7 @@ use crate::fault::{Fault, planted};
 use crate::journal::entry::{AttemptOutcome, Next, Record};
 use crate::json::Json;
 use crate::limits;
+use crate::policy::effect::Outcome;
 use crate::policy::key;
 use crate::policy::retry::Verdict;
 
@@ -264,7 +265,7 @@ impl Machine {
         let Some(step) = self.state.step(op) else { return };
         let effect = step.begun.effect;
         // A request that was under way when its attempt was lost may have happened.
-        let unknown = step.effects.iter().any(|e| e.in_flight) || step.has_unknown();
+        let unknown = step.effects.iter().any(|e| e.in_flight && e.outcome != Outcome::Done) || step.has_unknown();
         let result = match result {
             Ok(_) if effect != EffectClass::Repeatable && (ended.refused || ended.untold) => Err(Error::new(
                 Code::OutcomeUnknown,

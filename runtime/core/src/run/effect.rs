@@ -210,7 +210,8 @@ impl Machine {
             self.record(now_ms, Record::Settled { op, effect, evidence: evidence.clone(), answer: kept });
         }
         let Some(live) = self.live.get_mut(&op) else { return };
-        if after == Outcome::Done {
+        // Only what was answered is used up: a body that heard nothing repeats it, and must come to the same effect again.
+        if sent == Outcome::Done {
             live.claimed.insert(effect);
         }
         live.untold |= after == Outcome::Unknown && !matches!(live.stage, Stage::Executing);

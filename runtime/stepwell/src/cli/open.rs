@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use stepwell_engine::http::{AddressPolicy, AllowNet, Destinations, HttpClient, HttpSettings, Pattern, SecretFlag, Secrets};
+use stepwell_engine::http::{
+    AddressPolicy, AllowNet, Destinations, HttpClient, HttpSettings, Pattern, SecretFlag, Secrets,
+};
 use stepwell_engine::store::Durability;
 use stepwell_engine::{Engine, Reach, Settings};
 

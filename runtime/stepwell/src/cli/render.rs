@@ -66,8 +66,7 @@ impl Lines {
 }
 
 fn attempt_line(step: &str, n: u32, took_ms: u64, outcome: &AttemptOutcome, now_ms: u64) -> String {
-    let (green, red, reset) =
-        (style(AnsiColor::Green).render(), style(AnsiColor::Red).render(), Reset.render());
+    let (green, red, reset) = (style(AnsiColor::Green).render(), style(AnsiColor::Red).render(), Reset.render());
     match outcome {
         AttemptOutcome::Succeeded(_) => format!("{green}ok{reset}      {step} attempt {n} ({})", span(took_ms)),
         AttemptOutcome::Failed { error, next } => {
@@ -86,7 +85,9 @@ fn attempt_line(step: &str, n: u32, took_ms: u64, outcome: &AttemptOutcome, now_
 /// An event as one JSON object.
 pub(super) fn json_event(event: &RunEvent) -> Value {
     match event {
-        RunEvent::Entry { seq, entry } => json!({ "event": "entry", "seq": seq, "atMs": entry.at_ms, "entry": entry.record }),
+        RunEvent::Entry { seq, entry } => {
+            json!({ "event": "entry", "seq": seq, "atMs": entry.at_ms, "entry": entry.record })
+        }
         RunEvent::Log(line) => json!({
             "event": "log", "atMs": line.at_ms, "level": line.level, "step": line.step.as_ref().map(ToString::to_string),
             "message": line.message, "fields": line.fields,

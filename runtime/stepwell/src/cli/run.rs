@@ -64,7 +64,8 @@ pub(super) struct RunArgs {
     /// Do not replay the run once after its end to see that its code is deterministic.
     #[arg(long)]
     no_replay_check: bool,
-    /// Print events as JSON lines on stdout; `ended` has the result, and how many commits this process made until then.
+    /// Print events as JSON lines on stdout: `run` first, with its id; `ended` has the result, and how many commits this
+    /// process made until then.
     #[arg(long)]
     json: bool,
     /// What a commit withstands.
@@ -114,7 +115,7 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
         }
     };
     let mut watcher = Watcher { json: args.json, lines: Lines::default() };
-    watcher.note(&format!("run {}", run.id));
+    watcher.began(&run);
     let mut happenings = engine.watch(run.key);
     if args.resume.is_some() {
         resume(&engine, &run, module.as_ref(), &events).await?;
@@ -125,16 +126,23 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
     Ok(conclude(&engine, &run, end, &args.data_dir.data_dir, !args.no_replay_check, args.json).await)
 }
 
-async fn resume(engine: &Engine, run: &RunRef, module: Option<&Digest>, events: &[(String, Json)]) -> Result<(), ExitCode> {
+async fn resume(
+    engine: &Engine,
+    run: &RunRef,
+    module: Option<&Digest>,
+    events: &[(String, Json)],
+) -> Result<(), ExitCode> {
+    // Before its events: they wake the run, and must not do so on the code that it is to leave.
+    engine.resume(run, module).await.map_err(|error| {
+        let exit = if error.is(Code::InvalidArgument) { Exit::Usage } else { Exit::NeedsSomebody };
+        exit.with(error)
+    })?;
     for (at, (name, payload)) in events.iter().enumerate() {
         // The same command again after a kill must not send its events twice.
         let dedup = format!("cli:{at}:{name}:{}", Digest::of(payload.as_str().as_bytes()).short());
         engine.send_event(run.key, name, payload, Some(dedup)).await.map_err(|e| Exit::Usage.with(e))?;
     }
-    engine.resume(run, module).await.map_err(|error| {
-        let exit = if error.is(Code::InvalidArgument) { Exit::Usage } else { Exit::NeedsSomebody };
-        exit.with(error)
-    })
+    Ok(())
 }
 
 /// Follows a run and shows what happens in it.
@@ -144,6 +152,15 @@ struct Watcher {
 }
 
 impl Watcher {
+    /// Says which run it is: who resumes it needs to know.
+    fn began(&self, run: &RunRef) {
+        if self.json {
+            anstream::println!("{}", serde_json::json!({ "event": "run", "run": run.id }));
+        } else {
+            anstream::eprintln!("run {}", run.id);
+        }
+    }
+
     fn note(&self, text: &str) {
         if !self.json {
             anstream::eprintln!("{text}");
@@ -224,7 +241,11 @@ async fn conclude(
     json: bool,
 ) -> ExitCode {
     let resume = || {
-        let dir = if data_dir.as_os_str() == ".stepwell" { String::new() } else { format!(" --data-dir {}", data_dir.display()) };
+        let dir = if data_dir.as_os_str() == ".stepwell" {
+            String::new()
+        } else {
+            format!(" --data-dir {}", data_dir.display())
+        };
         format!("stepwell run --resume {}{dir}", run.id)
     };
     match end {
@@ -241,7 +262,11 @@ async fn conclude(
                     Exit::RunFailed.with(format!("run {} was cancelled: {}", run.id, chain(error)))
                 }
             };
-            if check { replay_check(engine, run, exit, matches!(outcome, RunOutcome::Succeeded(_)), json).await } else { exit }
+            if check {
+                replay_check(engine, run, exit, matches!(outcome, RunOutcome::Succeeded(_)), json).await
+            } else {
+                exit
+            }
         }
         Some(RunEvent::Blocked(steps)) => {
             let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
@@ -270,7 +295,10 @@ async fn replay_check(engine: &Engine, run: &RunRef, exit: ExitCode, succeeded: 
         Ok(Verdict::Same) => exit,
         Ok(Verdict::Differs(mismatch)) => {
             if json {
-                anstream::println!("{}", serde_json::json!({ "event": "replay-differs", "difference": mismatch.to_string() }));
+                anstream::println!(
+                    "{}",
+                    serde_json::json!({ "event": "replay-differs", "difference": mismatch.to_string() })
+                );
             }
             let text = format!("the run is over, but is not deterministic: {mismatch}");
             let code = Exit::ReplayDiffers.with(text);
@@ -306,7 +334,10 @@ fn module_error(error: &Error) -> ExitCode {
 fn find(engine: &Engine, text: &str) -> Result<RunRef, ExitCode> {
     match engine.run(&RunId::new(text)) {
         Ok(Some(row)) => Ok(RunRef { id: row.run, key: row.key }),
-        Ok(None) => Err(Exit::Usage.with(format!("there is no run {text} in this data directory; `stepwell runs list` shows them"))),
+        Ok(None) => {
+            Err(Exit::Usage
+                .with(format!("there is no run {text} in this data directory; `stepwell runs list` shows them")))
+        }
         Err(error) => Err(Exit::Failed.with(error)),
     }
 }

@@ -97,7 +97,8 @@ fn with_run(
 ) -> Result<(), ExitCode> {
     let reads = reads(common)?;
     let row = reads.run(&RunId::new(run)).map_err(|error| Exit::Failed.with(error))?;
-    let row = row.ok_or_else(|| Exit::Usage.with(format!("there is no run {run} in {}", common.data_dir.data_dir.display())))?;
+    let row = row
+        .ok_or_else(|| Exit::Usage.with(format!("there is no run {run} in {}", common.data_dir.data_dir.display())))?;
     then(&reads, &row, common.json)
 }
 
@@ -120,20 +121,25 @@ fn list(common: &Common, status: Option<Status>, workflow: Option<String>, limit
     Ok(())
 }
 
+/// What a list has of a run: its outcome, which may be large, is not among it.
 fn as_json(row: &RunRow) -> serde_json::Value {
-    let outcome = row.outcome.as_deref().map(|text| {
-        serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
-    });
     json!({
         "run": row.run, "workflow": row.workflow, "digest": row.digest, "status": row.status.as_str(), "detail": row.detail,
         "statusText": row.status_text, "runKey": row.run_key, "wakeAtMs": row.wake_at_ms, "createdAtMs": row.created_at_ms,
-        "changedAtMs": row.changed_at_ms, "outcome": outcome,
+        "changedAtMs": row.changed_at_ms,
     })
+}
+
+/// A JSON text as a tree; as its text where it is nested too deeply to be one.
+fn tree(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
 }
 
 fn show(_: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
     if json {
-        anstream::println!("{}", as_json(row));
+        let mut object = as_json(row);
+        object["outcome"] = row.outcome.as_deref().map_or(serde_json::Value::Null, tree);
+        anstream::println!("{object}");
         return Ok(());
     }
     let mut lines = vec![
@@ -169,13 +175,18 @@ fn journal(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> 
 }
 
 fn logs(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
-    let lines = reads.logs(row.key, None, u32::MAX).map_err(|error| Exit::Failed.with(error))?;
+    let mut lines = reads.logs(row.key, None, u32::MAX).map_err(|error| Exit::Failed.with(error))?;
+    // They are kept by their place in the run; people want them by time.
+    lines.sort_by_key(|line| line.at_ms);
     for line in lines {
         let level = ["trace", "debug", "info", "warn", "error"].get(usize::from(line.level)).copied().unwrap_or("info");
         if json {
             anstream::println!(
                 "{}",
-                json!({ "atMs": line.at_ms, "level": level, "step": line.step, "message": line.text, "fields": line.fields })
+                json!({
+                    "atMs": line.at_ms, "level": level, "step": line.step, "message": line.text,
+                    "fields": line.fields.as_deref().map(tree),
+                })
             );
         } else {
             let step = line.step.as_deref().map(|step| format!(" [{step}]")).unwrap_or_default();
