@@ -49,7 +49,8 @@ pub async fn run(heap: Rc<Heap>, plan: Rc<StepPlan>, attempt: AttemptRef) {
         End::Overrun => {
             let mut host = heap.host.borrow_mut();
             let limit = host.machine.turn_limit();
-            host.now_ms = (host.now_ms + BODY_TURN_BUDGET_MS).min(limit.deadline_ms.unwrap_or(u64::MAX)).max(host.now_ms);
+            host.now_ms =
+                (host.now_ms + BODY_TURN_BUDGET_MS).min(limit.deadline_ms.unwrap_or(u64::MAX)).max(host.now_ms);
             drop(host);
             heap.trap(Error::new(Code::TurnTimeout, "the turn took too long")).await;
         }

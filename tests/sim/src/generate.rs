@@ -17,8 +17,7 @@ pub fn program(rng: &mut SmallRng) -> Program {
     let size = rng.random_range(1..=6);
     let main = code(rng, size, 2);
     let cleanup = if rng.random_bool(0.4) { code(rng, 2, 0) } else { Vec::new() };
-    let mut events: Vec<_> =
-        (0..rng.random_range(0..6)).map(|_| (duration(rng), *pick(rng, &EVENTS))).collect();
+    let mut events: Vec<_> = (0..rng.random_range(0..6)).map(|_| (duration(rng), *pick(rng, &EVENTS))).collect();
     events.sort_unstable();
     Program {
         main,
@@ -128,7 +127,11 @@ fn bodies(rng: &mut SmallRng) -> Vec<Body> {
                 let cut = rng.random_range(0..acts.len());
                 acts.truncate(cut);
             }
-            Body { acts, end: if n + 1 == attempts && rng.random_bool(0.7) { End::Return } else { end(rng) }, stubborn: rng.random_bool(0.4) }
+            Body {
+                acts,
+                end: if n + 1 == attempts && rng.random_bool(0.7) { End::Return } else { end(rng) },
+                stubborn: rng.random_bool(0.4),
+            }
         })
         .collect()
 }

@@ -305,7 +305,9 @@ impl Ledger {
         let Some(state) = op.and_then(|op| self.ops.get(op as usize)) else { return Ok(()) };
         let same = match (&state.outcome, event) {
             (Some(Ok(recorded)), Event::Completed(_, value)) => recorded == value,
-            (Some(Err(recorded)), Event::Failed(_, error)) if recorded.is(Code::WaitTimeout) => error.is(Code::WaitTimeout),
+            (Some(Err(recorded)), Event::Failed(_, error)) if recorded.is(Code::WaitTimeout) => {
+                error.is(Code::WaitTimeout)
+            }
             (Some(Err(recorded)), Event::Failed(_, error)) => recorded == error,
             _ => false,
         };

@@ -55,7 +55,11 @@ pub struct Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "seed {}: {}\n(again, alone: STEPWELL_SEED={})\n{}", self.seed, self.invariant, self.seed, self.detail)
+        write!(
+            f,
+            "seed {}: {}\n(again, alone: STEPWELL_SEED={})\n{}",
+            self.seed, self.invariant, self.seed, self.detail
+        )
     }
 }
 

@@ -48,7 +48,9 @@ pub fn check(program: &Rc<Program>, journal: &[Vec<u8>], rng: &mut SmallRng) -> 
         }
         let replayed = replay(&Rc::new(renamed(program, &name)), machine)?;
         if !matches!(replayed, Replayed::Stopped(_)) {
-            return Err(format!("other code is not stopped by the journal's first {length} entries ({mode:?}): {replayed:?}"));
+            return Err(format!(
+                "other code is not stopped by the journal's first {length} entries ({mode:?}): {replayed:?}"
+            ));
         }
     }
     Ok(())

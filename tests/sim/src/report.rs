@@ -15,7 +15,8 @@ pub fn failure(driver: &Driver, invariant: String) -> Failure {
     let entries: Vec<_> =
         (0..).zip(driver.store.entries()).filter_map(|(seq, bytes)| codec::decode(seq, bytes).ok()).collect();
     let durable = driver.store.durable().len();
-    let _ = writeln!(detail, "journal ({durable} entries of it durable):\n{}", Printer::print(&entries, Times::Relative));
+    let _ =
+        writeln!(detail, "journal ({durable} entries of it durable):\n{}", Printer::print(&entries, Times::Relative));
     let _ = writeln!(detail, "world:");
     for sent in &driver.world.sends {
         let body = sent.what.body.as_deref().map(String::from_utf8_lossy);

@@ -253,7 +253,8 @@ impl Step {
             }
         }
         let used = |effect: &&Effect| effect.in_flight || effect.known != Known::NotDone;
-        if d.key.is_some() && others().find(|effect| used(effect) && effect.key == d.key && effect.what != d.what).is_some()
+        if d.key.is_some()
+            && others().find(|effect| used(effect) && effect.key == d.key && effect.what != d.what).is_some()
         {
             return Err(format!("{name}: key {:?} is used for two requests", d.key));
         }

@@ -121,7 +121,15 @@ impl World {
     /// One that is about to make difficulties.
     #[must_use]
     pub fn new(rng: SmallRng) -> Self {
-        Self { rng, agenda: BTreeMap::new(), happenings: 0, sends: Vec::new(), keys: BTreeMap::new(), benign: false, conflicts: Vec::new() }
+        Self {
+            rng,
+            agenda: BTreeMap::new(),
+            happenings: 0,
+            sends: Vec::new(),
+            keys: BTreeMap::new(),
+            benign: false,
+            conflicts: Vec::new(),
+        }
     }
 
     /// When something happens next, in ms since the Unix epoch.

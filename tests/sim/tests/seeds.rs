@@ -51,7 +51,9 @@ fn every_seed_holds() {
         panic!("{}\n\nthe shortest of them:\n{failure}", lines.join("\n"));
     }
     // Seeds in which nothing goes wrong would show nothing.
-    assert!(last - first < 1_000 || sum.crashes > 0 && sum.sends > 0 && sum.parks > 0 && sum.rebuilds > 0 && blocked > 0);
+    assert!(
+        last - first < 1_000 || sum.crashes > 0 && sum.sends > 0 && sum.parks > 0 && sum.rebuilds > 0 && blocked > 0
+    );
 }
 
 fn add((sum, blocked): &mut (Stats, u64), stats: Stats) {

@@ -1,0 +1,40 @@
+//! Mutation tests: each planted fault breaks a rule of the run's state machine, and the simulator must notice.
+//!
+//! Run with `cargo test -p stepwell-sim --features planted-faults --test mutations`. Without the feature there is nothing to plant.
+
+#![cfg(feature = "planted-faults")]
+#![allow(clippy::unwrap_used)]
+
+use stepwell_core::fault::{Fault, plant};
+use stepwell_sim::run_seed;
+
+/// Seeds that a fault may survive.
+const PATIENCE: u64 = 20_000;
+
+#[test]
+fn every_planted_fault_is_caught() {
+    let survivors: Vec<Fault> = std::thread::scope(|scope| {
+        let (even, odd): (Vec<_>, Vec<_>) = Fault::ALL.iter().copied().enumerate().partition(|(at, _)| at % 2 == 0);
+        let halves = [even, odd].map(|half| {
+            scope.spawn(move || {
+                half.into_iter().map(|(_, fault)| fault).filter(|fault| survives(*fault)).collect::<Vec<_>>()
+            })
+        });
+        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+    });
+    assert!(survivors.is_empty(), "not caught within {PATIENCE} seeds: {survivors:?}");
+}
+
+/// A fault is planted in its thread alone.
+fn survives(fault: Fault) -> bool {
+    plant(Some(fault));
+    let caught = (0..PATIENCE).find_map(|seed| run_seed(seed).err());
+    plant(None);
+    match caught {
+        Some(failure) => {
+            println!("{fault:?}: caught by seed {}: {}", failure.seed, failure.invariant);
+            false
+        }
+        None => true,
+    }
+}
