@@ -23,7 +23,7 @@ pub fn each_in_parallel<Case: Debug + Sync>(cases: &[Case], check: impl Fn(&Case
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_A_TIME).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            if let Ok(Some(panic)) | Err(panic) = worker.join().map(|first| first) {
+            if let Ok(Some(panic)) | Err(panic) = worker.join() {
                 resume_unwind(panic);
             }
         }

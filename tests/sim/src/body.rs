@@ -47,11 +47,12 @@ pub async fn run(heap: Rc<Heap>, plan: Rc<StepPlan>, attempt: AttemptRef) {
         End::FailAfter(ms) => finish(&heap, attempt, error(Retryability::AfterMs(ms))),
         End::Trap => heap.trap(Error::new(Code::Trap, "the body trapped")).await,
         End::Overrun => {
-            let mut host = heap.host.borrow_mut();
-            let limit = host.machine.turn_limit();
-            host.now_ms =
-                (host.now_ms + BODY_TURN_BUDGET_MS).min(limit.deadline_ms.unwrap_or(u64::MAX)).max(host.now_ms);
-            drop(host);
+            {
+                let mut host = heap.host.borrow_mut();
+                let limit = host.machine.turn_limit();
+                let over = (host.now_ms + BODY_TURN_BUDGET_MS).min(limit.deadline_ms.unwrap_or(u64::MAX));
+                host.now_ms = over.max(host.now_ms);
+            }
             heap.trap(Error::new(Code::TurnTimeout, "the turn took too long")).await;
         }
         End::Hang => std::future::pending().await,

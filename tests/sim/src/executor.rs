@@ -25,10 +25,12 @@ impl Task {
     }
 }
 
+/// One of several that are awaited together.
+type Part<E> = Boxed<Result<(), E>>;
+
 /// All of them; or, if `fail_fast`, the first error, and then the others are dropped.
 pub async fn all<E: Clone>(parts: Vec<Boxed<Result<(), E>>>, fail_fast: bool) -> Result<(), E> {
-    let mut parts: Vec<(Option<Boxed<Result<(), E>>>, Option<E>)> =
-        parts.into_iter().map(|p| (Some(p), None)).collect();
+    let mut parts: Vec<(Option<Part<E>>, Option<E>)> = parts.into_iter().map(|p| (Some(p), None)).collect();
     poll_fn(move |context| {
         for (part, error) in &mut parts {
             if let Some(future) = part

@@ -85,7 +85,7 @@ fn operation(rng: &mut SmallRng, steps_percent: u32) -> Operation {
     } else if rng.random_bool(0.5) {
         OperationKind::Sleep(duration(rng))
     } else {
-        OperationKind::Wait(*pick(rng, &EVENTS), rng.random_bool(0.6).then(|| duration(rng)))
+        OperationKind::Wait(pick::<&str>(rng, &EVENTS), rng.random_bool(0.6).then(|| duration(rng)))
     };
     Operation { kind, caught: rng.random_bool(0.8) }
 }

@@ -361,9 +361,10 @@ async fn statement(heap: &Rc<Heap>, stmt: Stmt) -> Result<(), Error> {
         }
         Stmt::Forever => std::future::pending().await,
         Stmt::Trap(percent) => {
-            let mut host = heap.host.borrow_mut();
-            let hit = host.traps && host.random() % 100 < u64::from(percent);
-            drop(host);
+            let hit = {
+                let mut host = heap.host.borrow_mut();
+                host.traps && host.random() % 100 < u64::from(percent)
+            };
             if hit {
                 heap.trap(Error::new(Code::Trap, "the workflow's code trapped")).await;
             }
