@@ -1,0 +1,40 @@
+//! Waits and events in the fold: the oldest event of a name is for the oldest wait of that name.
+
+use super::{Op, OpKind, State};
+use crate::contract::Operation;
+
+impl State {
+    pub(super) fn wait_begun(&mut self, op: Operation, name: &str, due_ms: Option<u64>) {
+        self.open_waits.entry(name.to_owned()).or_default().insert(op);
+        if let Some(due) = due_ms {
+            self.timers.insert((due, op));
+        }
+        self.hand_out(name);
+    }
+
+    /// Gives kept events of that name to its waits: the oldest to the oldest.
+    pub(super) fn hand_out(&mut self, name: &str) {
+        while let Some(op) = self.open_waits.get(name).and_then(|waits| waits.first().copied()) {
+            let Some(at) = self.kept.iter().position(|kept| kept.name == name) else { return };
+            let Some(taken) = self.kept.remove(at) else { return };
+            self.disarm(op);
+            self.forget_wait(op);
+            if let Some(Op { kind: OpKind::Wait { event, .. }, .. }) = self.ops.get_mut(op as usize) {
+                *event = Some(taken.clone());
+            }
+            // It exists: only operations of the run are in `open_waits`.
+            let _ = self.settle(op, Ok(taken.payload));
+        }
+    }
+
+    pub(super) fn forget_wait(&mut self, op: Operation) {
+        if let Some(Op { kind: OpKind::Wait { name, .. }, .. }) = self.ops.get(op as usize)
+            && let Some(waits) = self.open_waits.get_mut(name)
+        {
+            waits.remove(&op);
+            if waits.is_empty() {
+                self.open_waits.remove(name);
+            }
+        }
+    }
+}
