@@ -24,7 +24,7 @@ export const checkout = workflow("checkout", async ({ input: order, step, sleep 
   const [charge, label] = await Promise.all([
     step.run("charge", async ({ http }) =>
       (await http.post(`${shop}/charges`, { json: { orderId, amountCents, currency } }).ensureOk()).json(),
-      { ...keyed, retry: { maxAttempts: 3 } }),
+      { ...keyed, retry: { maxAttempts: 10 } }),
     step.run("label", async ({ http }) =>
       (await http.post(`${shop}/labels`, { json: { orderId, name: customer.name, address: customer.address } }).ensureOk()).json(), keyed),
   ]);

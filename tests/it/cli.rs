@@ -230,12 +230,13 @@ fn a_lock_of_a_killed_process_hinders_nobody() {
 }
 
 #[test]
-fn a_run_that_ended_is_not_resumed() {
+fn a_run_that_ended_gives_its_result_again_and_nothing_runs() {
     let project = with("one.ts", ONE);
-    let _ = project.stepwell(&["run", "one.ts"]).expect_code(0);
+    let first = project.stepwell(&["run", "one.ts"]).expect_code(0);
     let run = project.only_run();
-    let end = project.stepwell(&["run", "--resume", &run]).expect_code(2);
-    assert_says(&end, &["has succeeded", "nothing to resume"]);
+    let again = project.stepwell(&["run", "--resume", &run]).expect_code(0);
+    assert_says(&again, &["has ended already"]);
+    assert_eq!(first.stdout, again.stdout);
 }
 
 #[test]

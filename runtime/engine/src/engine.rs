@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::json::Json;
 use stepwell_core::limits;
 use stepwell_core::run::{Machine, Mode};
@@ -20,6 +21,7 @@ use crate::effects::store_error;
 use crate::modules::{Loaded, Modules, description};
 use crate::reach::Reach;
 use crate::settings::Settings;
+use crate::start::RunRef;
 use crate::watch::{RunEvent, Watchers};
 
 /// One per data directory. Cheap to clone.
@@ -112,6 +114,17 @@ impl Engine {
     /// When the store cannot be read.
     pub fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
         self.store().read().run(run).map_err(|error| store_error(&error))
+    }
+
+    /// How a run ended; `None` while it has not.
+    ///
+    /// # Errors
+    /// When the run or its journal cannot be read.
+    pub fn outcome(&self, run: &RunRef) -> Result<Option<RunOutcome>, Error> {
+        match self.run(&run.id)? {
+            Some(row) if row.status.is_finished() => Ok(self.machine(run.key, Mode::Verify)?.ended().cloned()),
+            _ => Ok(None),
+        }
     }
 
     /// Tells what happens in a run from now on, once it is durable.

@@ -116,6 +116,15 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
     };
     let mut watcher = Watcher { json: args.json, lines: Lines::default() };
     watcher.began(&run);
+    if args.resume.is_some()
+        && let Some(outcome) = engine.outcome(&run).map_err(|error| Exit::Failed.with(error))?
+    {
+        // It ended before its result was seen, for instance by a kill in between: a result is not lost by that.
+        watcher.note(&format!("run {} has ended already", run.id));
+        let end = RunEvent::Ended(outcome);
+        watcher.show(&engine, &end);
+        return Ok(conclude(&engine, &run, Some(end), &args.data_dir.data_dir, false, args.json).await);
+    }
     let mut happenings = engine.watch(run.key);
     if args.resume.is_some() {
         resume(&engine, &run, module.as_ref(), &events).await?;
