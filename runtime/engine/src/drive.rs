@@ -13,16 +13,21 @@ use crate::effects::{InFlight, Outside};
 use crate::engine::Engine;
 use crate::watch::RunEvent;
 
+/// A run to be taken up, and how its task is reached.
+pub(crate) struct Task {
+    pub(crate) run: RunKey,
+    /// Nothing of it has ever run.
+    pub(crate) fresh: bool,
+    /// A person asked for it.
+    pub(crate) by_hand: bool,
+    pub(crate) sender: UnboundedSender<Message>,
+    pub(crate) messages: UnboundedReceiver<Message>,
+}
+
 /// Drives a run for as long as it has something to do. A run that cannot be taken up is set aside by name; others are not hindered.
-pub(crate) async fn drive(
-    engine: &Engine,
-    key: RunKey,
-    fresh: bool,
-    by_hand: bool,
-    sender: UnboundedSender<Message>,
-    messages: UnboundedReceiver<Message>,
-) -> End {
-    match prepare(engine, key, fresh, by_hand, sender, messages).await {
+pub(crate) async fn drive(engine: &Engine, task: Task) -> End {
+    let key = task.run;
+    match prepare(engine, task).await {
         Ok(driver) => driver.run().await,
         Err(error) => {
             tracing::error!(run = key, %error, "the run is set aside");
@@ -32,14 +37,8 @@ pub(crate) async fn drive(
     }
 }
 
-async fn prepare(
-    engine: &Engine,
-    key: RunKey,
-    fresh: bool,
-    by_hand: bool,
-    sender: UnboundedSender<Message>,
-    messages: UnboundedReceiver<Message>,
-) -> Result<Driver, Error> {
+async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
+    let Task { run: key, fresh, by_hand, sender, messages } = task;
     let place = engine.places().clone().acquire_owned().await;
     let place = place.map_err(|_| Error::new(Code::Internal, "the engine is closed"))?;
     // Whatever an earlier failure of the store left behind: what is durable now is what there is.

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::real_now_ms;
+use crate::drive::{Task, drive};
 use crate::driver::{End, Message};
 use crate::effects::store_error;
 use crate::modules::{Loaded, Modules, description};
@@ -310,7 +311,7 @@ impl Engine {
         let engine = self.clone();
         tokio::spawn(async move {
             let own = sender.clone();
-            let end = crate::drive::drive(&engine, run, fresh, by_hand, sender, messages).await;
+            let end = drive(&engine, Task { run, fresh, by_hand, sender, messages }).await;
             // A task that parked has left already, and another may have come since.
             if engine.tasks().get(&run).is_some_and(|sender| sender.same_channel(&own)) {
                 engine.tasks().remove(&run);
