@@ -33,6 +33,22 @@ pub enum Fault {
     RetryNonRetriable,
     /// An event that a race's loser held is lost.
     DropEvent,
+    /// A key is used for longer than the other side knows it.
+    DeadKey,
+    /// A step that was closed or cancelled while its attempt ended is attempted again.
+    RetryAbandoned,
+    /// The attempt after a trap shares the instance with other bodies.
+    ShareAfterTrap,
+    /// A result counts although a request that its body never heard of may have happened.
+    AcceptUnheard,
+    /// `maxMs` shortens what a body asked to wait.
+    ClampRetryAfter,
+    /// An event goes to the newest wait of its name.
+    NewestWaitFirst,
+    /// The workflow is told to cancel while attempts are under way.
+    CancelTooEarly,
+    /// A run's end is recorded while its requests are under way.
+    EndTooEarly,
 }
 
 impl Fault {
@@ -52,6 +68,14 @@ impl Fault {
         Self::LateFinish,
         Self::RetryNonRetriable,
         Self::DropEvent,
+        Self::DeadKey,
+        Self::RetryAbandoned,
+        Self::ShareAfterTrap,
+        Self::AcceptUnheard,
+        Self::ClampRetryAfter,
+        Self::NewestWaitFirst,
+        Self::CancelTooEarly,
+        Self::EndTooEarly,
     ];
 }
 

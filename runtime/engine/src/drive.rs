@@ -69,7 +69,7 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         in_flight: InFlight::default(),
         event: None,
         end: None,
-        stopping: false,
+        stop_at: None,
         inbox: true,
         _place: place,
     })

@@ -68,7 +68,8 @@ pub(crate) struct Driver {
     pub(crate) in_flight: InFlight,
     pub(crate) event: Option<Event>,
     pub(crate) end: Option<End>,
-    pub(crate) stopping: bool,
+    /// The engine stops: until this real time, attempts under way may come to their end. No other is started.
+    pub(crate) stop_at: Option<u64>,
     /// The inbox is to be read, once the run is live.
     pub(crate) inbox: bool,
     /// The place among live instances. Held for as long as there is an instance.
@@ -84,7 +85,7 @@ impl Driver {
                 let _ = self.durable().await;
                 return end;
             }
-            if self.stopping {
+            if self.must_stop() {
                 self.stop().await;
                 continue;
             }
@@ -98,7 +99,7 @@ impl Driver {
                 self.turn().await;
             }
             while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || self.is_ending()) {
-                if self.stopping {
+                if self.must_stop() {
                     self.stop().await;
                 } else if self.inbox && self.invocation.is_some() && self.shared.lock().machine.is_live() {
                     self.read_inbox();
@@ -160,14 +161,12 @@ impl Driver {
                         if let Some(message) = message {
                             self.take(message);
                         }
-                        if self.stopping {
-                            return;
-                        }
                     }
                     () = until(due) => self.time(),
                     () = until(voided) => interrupt.interrupt(),
+                    () = until(self.stop_at) => {}
                 }
-                if self.end.is_some() {
+                if self.end.is_some() || self.stop_is_due() {
                     return;
                 }
                 // The attempt whose turn this is was closed, by a cancel for instance: its body need not run on.
@@ -211,11 +210,12 @@ impl Driver {
                 }
             }
             () = until(due) => self.time(),
+            () = until(self.stop_at) => {}
         }
         while let Ok(message) = self.messages.try_recv() {
             self.take(message);
         }
-        if self.invocation.is_some() && self.event.is_none() && self.end.is_none() && !self.stopping {
+        if self.invocation.is_some() && self.event.is_none() && self.end.is_none() {
             self.handle(Input::Quiet);
         }
     }
@@ -238,7 +238,11 @@ impl Driver {
             }
             Message::Inbox => self.inbox = true,
             Message::Cancel(error) => self.handle(Input::Cancel(error)),
-            Message::Stop => self.stopping = true,
+            Message::Stop => {
+                let grace = u64::try_from(self.engine.settings().stop_grace.as_millis()).unwrap_or(u64::MAX);
+                self.stop_at.get_or_insert(real_now_ms().saturating_add(grace));
+                self.shared.lock().machine.drain();
+            }
             Message::StoreFailed(error) => self.store_failed(&error),
         }
     }
@@ -360,25 +364,23 @@ impl Driver {
         true
     }
 
-    /// The engine stops. Requests under way are waited for, so that as little as can be is left unknown.
+    fn stop_is_due(&self) -> bool {
+        self.stop_at.is_some_and(|at| real_now_ms() >= at)
+    }
+
+    /// The engine stops, and nothing of the run is under way any more, or its grace is over.
+    fn must_stop(&self) -> bool {
+        self.stop_is_due() || self.stop_at.is_some() && !self.shared.lock().machine.has_attempts_under_way()
+    }
+
+    /// Leaves the run where it is. What is still under way is lost with the process, and the journal says so.
     async fn stop(&mut self) {
         self.invocation = None;
-        let grace = tokio::time::sleep(self.engine.settings().stop_grace);
-        let mut grace = std::pin::pin!(grace);
-        while !self.in_flight.is_empty() && self.end.is_none() {
-            tokio::select! {
-                message = self.messages.recv() => if let Some(message) = message { self.take(message) },
-                () = &mut grace => break,
-            }
-        }
-        if self.end.is_none() {
-            let mut change = RunChange::to(Status::Queued, real_now_ms());
-            change.detail = Some("stopped with its process; it goes on when it is resumed".to_owned());
-            self.writing.change(change, Some(RunEvent::Parked));
-            self.writing.hand_over(real_now_ms());
-            self.end = Some(End::Done);
-        }
-        let _ = self.durable().await;
+        let mut change = RunChange::to(Status::Queued, real_now_ms());
+        change.detail = Some("stopped with its process; it goes on when it is resumed".to_owned());
+        self.writing.change(change, Some(RunEvent::Parked));
+        self.writing.hand_over(real_now_ms());
+        self.end = Some(End::Done);
     }
 
     fn pause(&mut self, error: &Error) {

@@ -82,10 +82,6 @@ impl InFlight {
     pub(crate) fn settled(&mut self, exchange: Exchange) {
         self.0.remove(&exchange);
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 fn not_sent(exchange: Exchange) -> Message {
@@ -96,5 +92,10 @@ fn not_sent(exchange: Exchange) -> Message {
 
 /// A store's failure as a run's.
 pub(crate) fn store_error(error: &StoreError) -> Error {
-    Error::new(Code::Internal, format!("the store failed: {error}"))
+    // What stopped a run is the first failure, not those that followed from it.
+    let first = match error {
+        StoreError::Stopped { cause, .. } => cause,
+        other => other,
+    };
+    Error::new(Code::Internal, format!("the store failed: {first}"))
 }

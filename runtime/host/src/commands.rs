@@ -100,7 +100,7 @@ impl commands::Host for Guest {
 
     fn step_finish(&mut self, attempt: wit::AttemptRef, outcome: Result<String, wit::Error>) -> Refusable<()> {
         let attempt = convert::attempt_ref(attempt);
-        refusable(convert::outcome(outcome).and_then(|outcome| self.commands.step_finish(attempt, outcome)))
+        refusable(self.commands.step_finish(attempt, convert::outcome(outcome)))
     }
 
     fn http_send(&mut self, attempt: wit::AttemptRef, request: wit::Request) -> Refusable<Exchange> {

@@ -88,16 +88,22 @@ fn attempt_ref_to_guest(attempt: core::AttemptRef) -> wit::AttemptRef {
     wit::AttemptRef { operation: attempt.operation, number: attempt.number }
 }
 
-/// A guest's error.
-///
-/// # Errors
-/// When its details are no JSON.
-pub(crate) fn error(error: wit::Error) -> Result<Error, Error> {
-    Ok(Error {
+/// An error of the guest's. Details that are no JSON are left out, with a word about it: a failure must not be lost by its wrapping.
+pub(crate) fn error(error: wit::Error) -> Error {
+    let mut message = error.message;
+    let details = match error.details.as_deref().map(Json::parse) {
+        Some(Ok(details)) => Some(details),
+        Some(Err(_)) => {
+            message.push_str(" (its details were no JSON and were left out)");
+            None
+        }
+        None => None,
+    };
+    Error {
         code: error.code,
         name: error.name,
-        message: error.message,
-        details: error.details.map(|text| json(&text, "the error's details")).transpose()?,
+        message,
+        details,
         causes: error.causes.into_iter().map(|c| Cause { name: c.name, message: c.message }).collect(),
         retryability: match error.retryability {
             wit::Retryability::Retry => Retryability::Retry,
@@ -105,7 +111,7 @@ pub(crate) fn error(error: wit::Error) -> Result<Error, Error> {
             wit::Retryability::AfterMs(ms) => Retryability::AfterMs(ms),
         },
         outcome_unknown: error.outcome_unknown,
-    })
+    }
 }
 
 pub(crate) fn error_to_guest(error: Error) -> wit::Error {
@@ -124,14 +130,12 @@ pub(crate) fn error_to_guest(error: Error) -> wit::Error {
     }
 }
 
-/// What a body or a workflow ended with.
-///
-/// # Errors
-/// When the value or the error's details are no JSON.
-pub(crate) fn outcome(outcome: Result<String, wit::Error>) -> Result<Result<Json, Error>, Error> {
+/// What a body or a workflow ended with. A value that is no JSON is a failure of its own, never a refusal: whoever gave it would
+/// have nothing else to give, and the attempt would stay open.
+pub(crate) fn outcome(outcome: Result<String, wit::Error>) -> Result<Json, Error> {
     match outcome {
-        Ok(value) => json(&value, "the result").map(Ok),
-        Err(failure) => error(failure).map(Err),
+        Ok(value) => json(&value, "the result"),
+        Err(failure) => Err(error(failure)),
     }
 }
 

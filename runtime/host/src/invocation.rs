@@ -44,7 +44,7 @@ impl Invocation {
                 let returned = store
                     .run_concurrent(async |accessor| workflows.call_run(accessor, workflow, input).await)
                     .await??;
-                Ok(convert::outcome(returned).unwrap_or_else(Err))
+                Ok(convert::outcome(returned))
             })
         }))
     }

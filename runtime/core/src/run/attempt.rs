@@ -104,6 +104,7 @@ impl Machine {
     pub(super) fn may_start(&self, op: Operation) -> bool {
         // One that must be alone comes first, lest others keep it waiting.
         match self.state.alone_ready.first() {
+            _ if planted(Fault::ShareAfterTrap) => true,
             Some(_) => self.state.alone_ready.contains(&op) && self.live.is_empty(),
             None => !self.live.values().any(|live| live.alone),
         }
@@ -264,10 +265,12 @@ impl Machine {
     ) {
         let Some(step) = self.state.step(op) else { return };
         let effect = step.begun.effect;
+        let did = step.effects.iter().any(|e| e.outcome == Outcome::Done);
         // A request that was under way when its attempt was lost may have happened.
         let unknown = step.effects.iter().any(|e| e.in_flight && e.outcome != Outcome::Done) || step.has_unknown();
+        let untold = ended.untold && !planted(Fault::AcceptUnheard);
         let result = match result {
-            Ok(_) if effect != EffectClass::Repeatable && (ended.refused || ended.untold) => Err(Error::new(
+            Ok(_) if effect != EffectClass::Repeatable && (ended.refused || untold) => Err(Error::new(
                 Code::OutcomeUnknown,
                 "the body answered while it was not known whether one of its requests had happened",
             )),
@@ -279,16 +282,21 @@ impl Machine {
                 let verdict = self.verdict(op, &error, ended, random);
                 // The step may have been closed or cancelled after its body had failed, or while its requests were carried on.
                 let (error, verdict) = match (verdict, self.abandoned(op)) {
+                    _ if planted(Fault::RetryAbandoned) => (error, verdict),
                     (Verdict::RetryIn(_), Some(reason)) => (reason, Verdict::GiveUp),
                     (verdict, _) => (error, verdict),
                 };
                 let mut error = error.bounded();
                 error.outcome_unknown = unknown;
                 let may_harm = effect != EffectClass::Repeatable;
+                let lost = matches!(ended.why, Some(Why::Lost | Why::Trapped));
                 let next = match verdict {
                     _ if effect == EffectClass::Once && (unknown || ended.refused) => Next::Unknown,
                     _ if effect == EffectClass::Keyed && ended.refused => Next::Unknown,
                     Verdict::GiveUp if may_harm && unknown => Next::Unknown,
+                    // Something was done, and its body was lost before it could say so: to call that a failure would have the
+                    // workflow do it again in another way.
+                    Verdict::GiveUp if may_harm && lost && did => Next::Unknown,
                     Verdict::GiveUp => Next::GiveUp,
                     Verdict::RetryIn(ms) => Next::Retry {
                         due_ms: now_ms.max(self.state.at_ms).saturating_add(ms),
@@ -310,6 +318,11 @@ impl Machine {
         let told_to_wait = ended.still_at_it && error.is(Code::HttpStatus) && retryability == Retryability::Never;
         if told_to_wait || planted(Fault::RetryNonRetriable) {
             retryability = Retryability::Retry;
+        }
+        if planted(Fault::ClampRetryAfter)
+            && let Retryability::AfterMs(ms) = &mut retryability
+        {
+            *ms = (*ms).min(step.begun.retry.max_ms);
         }
         let failure = step.failures + u32::from(!planted(Fault::ExtraAttempt));
         step.begun.retry.after_failure(failure, retryability, random)

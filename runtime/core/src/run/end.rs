@@ -5,6 +5,7 @@ use super::guest::Owner;
 use super::machine::{Machine, Mode, Output};
 use crate::contract::Operation;
 use crate::error::{Code, Error};
+use crate::fault::{Fault, planted};
 use crate::journal::entry::{Record, RunOutcome};
 use crate::json::Json;
 use crate::limits;
@@ -23,11 +24,6 @@ impl Machine {
             );
             return;
         }
-        if self.mode == Mode::Verify {
-            self.verify_end(&result);
-            return;
-        }
-        self.frontier(now_ms, random);
         let result = match result {
             Ok(value) if value.len() > limits::MAX_VALUE_BYTES => {
                 let (len, max) = (value.len(), limits::MAX_VALUE_BYTES);
@@ -36,6 +32,11 @@ impl Machine {
             }
             other => other,
         };
+        if self.mode == Mode::Verify {
+            self.verify_end(&result);
+            return;
+        }
+        self.frontier(now_ms, random);
         let outcome = match (result, &self.state.cancel) {
             (Ok(value), _) => RunOutcome::Succeeded(value),
             (Err(_), Some(reason)) => RunOutcome::Cancelled(reason.clone()),
@@ -63,7 +64,7 @@ impl Machine {
     }
 
     pub(super) fn end_if_nothing_open(&mut self, now_ms: u64) {
-        if !self.live.is_empty() || self.stopped.is_some() {
+        if !self.live.is_empty() && !planted(Fault::EndTooEarly) || self.stopped.is_some() {
             return;
         }
         if let Some((outcome, returned)) = self.ending.take() {

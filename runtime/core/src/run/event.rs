@@ -27,7 +27,7 @@ impl Machine {
             return Ok(op);
         }
         let op = self.state.ops.len() as Operation;
-        let due_ms = timeout_ms.map(|ms| now_ms.max(self.guest.turn_ms).saturating_add(ms));
+        let due_ms = timeout_ms.map(|ms| now_ms.max(self.state.at_ms).saturating_add(ms));
         self.begun(now_ms, Record::WaitBegun { op, name: name.to_owned(), due_ms });
         Ok(op)
     }

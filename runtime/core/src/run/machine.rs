@@ -31,6 +31,8 @@ pub struct Machine {
     pub(super) ending: Option<(RunOutcome, bool)>,
     pub(super) cancel_wanted: Option<Error>,
     pub(super) stopped: Option<Mismatch>,
+    /// No attempt is started any more: the process is about to end.
+    pub(super) draining: bool,
     pub(super) outputs: Vec<Output>,
     /// The last log line of workflow code that is durable.
     pub(super) logged: Option<(u64, u32)>,
@@ -207,6 +209,7 @@ impl Machine {
             ending: None,
             cancel_wanted: None,
             stopped: None,
+            draining: false,
             outputs: Vec::new(),
             logged,
         })
@@ -263,6 +266,17 @@ impl Machine {
     /// The run goes on with another module. To be called before any command, at best after a clean verification.
     pub fn repin(&mut self, digest: Digest, now_ms: u64) {
         self.record(now_ms, Record::Repinned { digest });
+    }
+
+    /// The process is about to end: from now on no attempt is started, so that those under way can come to their end.
+    pub fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Whether attempts are under way, or their requests.
+    #[must_use]
+    pub fn has_attempts_under_way(&self) -> bool {
+        !self.live.is_empty()
     }
 
     /// How the run began.

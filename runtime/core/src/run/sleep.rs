@@ -23,8 +23,8 @@ impl Machine {
             return Ok(op);
         }
         let op = self.state.ops.len() as Operation;
-        // From the later of the two, so that what the workflow measures around it is never short.
-        let due_ms = now_ms.max(self.guest.turn_ms).saturating_add(ms);
+        // From recorded time, so that it is never short by the journal's own clock where the host's was set back.
+        let due_ms = now_ms.max(self.state.at_ms).saturating_add(ms);
         self.begun(now_ms, Record::SleepBegun { op, ms, due_ms });
         Ok(op)
     }

@@ -173,11 +173,12 @@ impl Machine {
             }
         }
         // Nothing else begins or is told before a request to cancel, and that waits until no attempt is under way.
-        if matches!(self.state.ready.front(), Some(Ready::Cancel)) && !self.live.is_empty() {
+        let too_early = planted(Fault::CancelTooEarly);
+        if matches!(self.state.ready.front(), Some(Ready::Cancel)) && !self.live.is_empty() && !too_early {
             return None;
         }
         let at = (0..self.state.ready.len()).find(|at| match self.state.ready[*at] {
-            Ready::Attempt(op) => self.may_start(op),
+            Ready::Attempt(op) => !self.draining && self.may_start(op),
             Ready::Deliver(_) | Ready::Cancel => true,
         })?;
         match self.state.ready[at] {

@@ -287,6 +287,11 @@ async fn conclude(
                 run.id
             ))
         }
+        Some(RunEvent::Paused(error)) if error.is(Code::Internal) => Exit::Failed.with(format!(
+            "run {} stopped: {error}\nTo go on, once the cause is gone: {}",
+            run.id,
+            resume()
+        )),
         Some(RunEvent::Paused(error)) => {
             Exit::NeedsSomebody.with(format!("run {} is set aside: {error}\nTo go on: {}", run.id, resume()))
         }
@@ -337,6 +342,9 @@ fn chain(error: &Error) -> String {
 }
 
 fn module_error(error: &Error) -> ExitCode {
+    if error.is(Code::Internal) {
+        return Exit::Failed.with(error);
+    }
     Exit::Build.with(format!("the module cannot be used: {error}"))
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Op, OpKind, State};
 use crate::contract::Operation;
+use crate::fault::{Fault, planted};
 
 impl State {
     pub(super) fn wait_begun(&mut self, op: Operation, name: &str, due_ms: Option<u64>) {
@@ -12,9 +13,14 @@ impl State {
         self.hand_out(name);
     }
 
+    fn next_wait(&self, name: &str) -> Option<Operation> {
+        let waits = self.open_waits.get(name)?;
+        if planted(Fault::NewestWaitFirst) { waits.last().copied() } else { waits.first().copied() }
+    }
+
     /// Gives kept events of that name to its waits: the oldest to the oldest.
     pub(super) fn hand_out(&mut self, name: &str) {
-        while let Some(op) = self.open_waits.get(name).and_then(|waits| waits.first().copied()) {
+        while let Some(op) = self.next_wait(name) {
             let Some(at) = self.kept.iter().position(|kept| kept.name == name) else { return };
             let Some(taken) = self.kept.remove(at) else { return };
             self.disarm(op);

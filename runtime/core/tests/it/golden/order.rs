@@ -1,6 +1,6 @@
 //! What comes in which order, and what a damaged journal may not say.
 
-use stepwell_core::contract::{EffectKey, Event, Request};
+use stepwell_core::contract::{EffectClass, EffectKey, Event, Request, RetryFields, StepOptions};
 use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::{Entry, Record, Started};
 use stepwell_core::json::Json;
@@ -79,4 +79,34 @@ fn a_timer_of_a_step_or_one_that_fires_twice_is_refused() {
         let journal = play.journal.iter().cloned().chain(entries);
         assert!(Machine::load(journal, None, Mode::Continue).is_err());
     }
+}
+
+#[test]
+fn the_last_attempt_lost_after_its_effect_was_done_is_unknown_and_not_failed() {
+    for (effect, unknown) in [(EffectClass::Once, 1), (EffectClass::Keyed, 1), (EffectClass::Repeatable, 0)] {
+        let mut play = Play::new();
+        let retry = RetryFields { max_attempts: Some(1), ..RetryFields::default() };
+        play.step_with("charge", &StepOptions { effect: Some(effect), retry, ..StepOptions::default() });
+        let attempt = play.attempt();
+        let exchange = play.send(&attempt, post("1"));
+        play.answered(exchange, 201, "ok");
+        play.crash();
+        let told = play.quiet();
+        assert_eq!(play.machine.unknown_steps().len(), unknown, "{effect:?}");
+        assert_eq!(matches!(told, Some(Event::Failed(..))), unknown == 0, "{effect:?}: {told:?}");
+    }
+}
+
+#[test]
+fn while_the_process_drains_no_attempt_is_started() {
+    let mut play = Play::new();
+    play.step("under way");
+    play.step("not yet");
+    let attempt = play.attempt();
+    play.machine.drain();
+    assert_eq!(play.quiet(), None);
+    play.finish(&attempt, Ok("1"));
+    assert_eq!(play.quiet(), Some(Event::Completed(0, json("1"))));
+    assert_eq!(play.quiet(), None);
+    assert!(!play.machine.has_attempts_under_way());
 }
