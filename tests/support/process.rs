@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// How long a program may say nothing and not end. No test waits for this: who runs into it has hung.
-const HANGS: Duration = Duration::from_secs(120);
+pub(crate) const HANGS: Duration = Duration::from_secs(120);
 
 /// A program under way. It is killed when this is dropped.
 pub struct Running {

@@ -4,10 +4,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
+
+use crate::process::HANGS;
 
 /// A request as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +43,8 @@ pub enum Reply {
     DropAndRefuse,
     /// Says nothing until the client closes.
     Hang,
-    /// Sends these bytes, one a second, until the client closes.
-    Trickle(Vec<u8>),
+    /// Sends the first bytes at once and the others at one a second, until the client closes.
+    Trickle(Vec<u8>, Vec<u8>),
 }
 
 /// A server on a port of its own.
@@ -54,6 +56,7 @@ pub struct Server {
 struct Shared {
     handler: Box<dyn Fn(&Request) -> Reply + Send + Sync>,
     state: Mutex<State>,
+    arrived: Condvar,
 }
 
 #[derive(Default)]
@@ -84,7 +87,10 @@ impl Server {
         let address = first.local_addr().ok().and_then(|a| a.as_socket()).expect("it is bound to an address");
         // One for each time that it begins to listen.
         let state = State { bound: vec![bound(address), first], ..State::default() };
-        Self { address, shared: Arc::new(Shared { handler: Box::new(handler), state: Mutex::new(state) }) }
+        Self {
+            address,
+            shared: Arc::new(Shared { handler: Box::new(handler), state: Mutex::new(state), arrived: Condvar::new() }),
+        }
     }
 
     /// Accepts connections from now on. At most twice in its life.
@@ -111,6 +117,17 @@ impl Server {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Waits until so many requests have come.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn wait_for(&self, count: usize) {
+        let state = self.shared.lock();
+        let come = self.shared.arrived.wait_timeout_while(state, HANGS, |state| state.requests.len() < count);
+        let (state, hung) = come.unwrap_or_else(PoisonError::into_inner);
+        assert!(!hung.timed_out(), "{count} requests were to come: {:#?}", state.requests);
     }
 
     /// Every request so far.
@@ -153,6 +170,7 @@ impl Shared {
                 request.number = state.requests.len() + 1;
                 request.hanging = state.hanging.iter().filter(|stream| is_open(stream)).count();
                 state.requests.push(request.clone());
+                self.arrived.notify_all();
             }
             match (self.handler)(&request) {
                 Reply::Answer(status, body) => {
@@ -169,9 +187,12 @@ impl Shared {
                 Reply::Drop => return,
                 Reply::DropAndRefuse => return self.refuse(),
                 Reply::Hang => return self.hang(stream),
-                Reply::Trickle(bytes) => {
+                Reply::Trickle(first, rest) => {
                     self.hold(&stream);
-                    for byte in bytes {
+                    if stream.write_all(&first).is_err() {
+                        return;
+                    }
+                    for byte in rest {
                         if stream.write_all(&[byte]).is_err() {
                             return;
                         }
