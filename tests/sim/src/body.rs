@@ -66,8 +66,14 @@ pub async fn run(heap: Rc<Heap>, plan: Rc<StepPlan>, attempt: AttemptRef) {
 fn finish(heap: &Heap, attempt: AttemptRef, outcome: Result<Json, Error>) {
     let mut host = heap.host.borrow_mut();
     let (now_ms, random) = (host.now_ms, host.random());
+    let succeeds = outcome.is_ok();
     // Refused where the attempt was closed and its body, woken by a sibling, has not been told yet.
-    let _ = host.machine.step_finish(attempt, outcome, now_ms, random);
+    if host.machine.step_finish(attempt, outcome, now_ms, random).is_ok() && succeeds {
+        let heard = heap.answers.borrow();
+        let mut unheard = heap.unsafe_sent.borrow().get(&attempt).cloned().unwrap_or_default();
+        unheard.retain(|exchange| !heard.contains_key(exchange));
+        host.notes.push(Note::Unheard(attempt, unheard));
+    }
 }
 
 /// What a body does that does not care that it was closed: nothing of it may count.
@@ -201,7 +207,12 @@ fn meant(heap: &Heap, attempt: AttemptRef, what: &What) {
 fn dispatch(heap: &Heap, attempt: AttemptRef, request: Request) -> Result<Exchange, Error> {
     let mut host = heap.host.borrow_mut();
     let now_ms = host.now_ms;
-    host.machine.http_send(attempt, request, now_ms)
+    let safe = is_safe_method(&request.method);
+    let exchange = host.machine.http_send(attempt, request, now_ms)?;
+    if !safe {
+        heap.unsafe_sent.borrow_mut().entry(attempt).or_default().push(exchange);
+    }
+    Ok(exchange)
 }
 
 fn delay(heap: &Heap, attempt: AttemptRef, ms: u64) -> Result<Exchange, Error> {

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use stepwell_core::contract::Event;
+use stepwell_core::contract::{AttemptRef, Event};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
-use stepwell_core::journal::entry::Started;
+use stepwell_core::journal::entry::{AttemptOutcome, Record, Started};
 use stepwell_core::json::Json;
 use stepwell_core::policy::retry::RetryPolicy;
-use stepwell_core::run::{Activity, Input, Machine, Mode, Output};
+use stepwell_core::run::{Input, Machine, Output};
 
 use crate::generate;
 use crate::guest::{Guest, Turn};
@@ -24,6 +25,8 @@ use crate::store::Store;
 use crate::truth::Truth;
 use crate::world::{Sent, World};
 use crate::{Failure, Stats, report};
+
+mod life;
 
 /// When runs begin, in ms since the Unix epoch.
 pub const START_MS: u64 = 1_700_000_000_000;
@@ -54,6 +57,8 @@ pub struct Driver {
     /// When difficulties end, in ms since the Unix epoch.
     calm_ms: u64,
     crashes_left: u32,
+    /// How probable a crash is in each round, while some are left.
+    crash_share: f64,
     logs: BTreeMap<(u64, u32), String>,
     durable_logs: BTreeMap<(u64, u32), String>,
     stats: Stats,
@@ -87,6 +92,7 @@ impl Driver {
         let mut seeds = SmallRng::seed_from_u64(seed);
         let mut next = || SmallRng::seed_from_u64(seeds.random());
         let program = Rc::new(generate::program(&mut next()));
+        let trouble = program.trouble;
         let first = Machine::first_entry(
             START_MS,
             Started {
@@ -103,7 +109,7 @@ impl Driver {
         let ledger = Ledger::read(store.entries()).unwrap_or_default();
         let host = Rc::new(RefCell::new(Host {
             // The entry was made by the same machine.
-            machine: load(&store, None).unwrap_or_else(|e| panic!("{e}")),
+            machine: life::load(&store, None).unwrap_or_else(|e| panic!("{e}")),
             now_ms: START_MS,
             rng: next(),
             notes: Vec::new(),
@@ -117,7 +123,7 @@ impl Driver {
             guest: None,
             program,
             store,
-            world: World::new(next()),
+            world: World::new(next(), trouble),
             ledger,
             host,
             truth: Truth::default(),
@@ -127,7 +133,8 @@ impl Driver {
             parked: false,
             cancel_asked: false,
             calm_ms: START_MS + rng.random_range(0..300_000),
-            crashes_left: rng.random_range(0..8),
+            crashes_left: rng.random_range(0..20),
+            crash_share: *[0.005, 0.02, 0.08].choose(&mut rng).unwrap_or(&0.02),
             rng,
             logs: BTreeMap::new(),
             durable_logs: BTreeMap::new(),
@@ -155,7 +162,7 @@ impl Driver {
 
     /// One round: what is due comes in, what is to be done is done, the guest is asked for more.
     fn step(&mut self) -> Result<Flow, String> {
-        if self.chance(0.012) && self.crashes_left > 0 {
+        if self.chance(self.crash_share) && self.crashes_left > 0 {
             return self.crash();
         }
         if self.chance(0.15) && self.flush() == Flow::Crashed {
@@ -258,6 +265,10 @@ impl Driver {
         match output {
             Output::Append { entry, bytes } => {
                 self.ledger.entry(&entry)?;
+                if let Record::AttemptEnded { op, n, outcome: AttemptOutcome::Succeeded(_) } = entry.record {
+                    let attempt = AttemptRef { operation: op, number: n };
+                    self.truth.succeeded(attempt, self.epoch, &self.ledger, &self.world)?;
+                }
                 self.store.append(bytes);
                 if self.host.borrow().machine.entries() < self.store.entries().len() as u64 {
                     return Err("an entry was appended that the machine does not count".to_owned());
@@ -345,127 +356,6 @@ impl Driver {
         notes.into_iter().try_for_each(|note| self.truth.note(note, &self.world))
     }
 
-    /// A new instance, whose first turn runs.
-    fn instance(&mut self) -> Result<(), String> {
-        let mut guest = Guest::new(self.host.clone(), self.program.clone());
-        self.delivered = 0;
-        self.parked = false;
-        let turn = guest.run();
-        self.guest = Some(guest);
-        self.turned(turn);
-        Ok(())
-    }
-
-    /// Rebuilds the instance by replay. What says so is durable before it exists.
-    fn resume(&mut self) -> Result<(), String> {
-        self.guest = None;
-        {
-            let mut host = self.host.borrow_mut();
-            let now_ms = host.now_ms;
-            if host.machine.resume(now_ms, false).is_err() {
-                host.machine.resume(now_ms, true).map_err(|e| e.to_string())?;
-            }
-        }
-        for output in self.host.borrow_mut().machine.outputs() {
-            match output {
-                Output::Append { entry, bytes } => {
-                    self.ledger.entry(&entry)?;
-                    self.store.append(bytes);
-                }
-                other => return Err(format!("{other:?} on resuming")),
-            }
-        }
-        // Whether the disk fails here makes no difference: the next flush is as good.
-        let _ = self.store.flush(&mut self.rng, 0.0);
-        self.instance()
-    }
-
-    /// Builds the instance of a parked run again, if there is something for it.
-    fn wake(&mut self) -> Result<Flow, String> {
-        if self.host.borrow().machine.activity() != Activity::Running {
-            return Ok(Flow::Still);
-        }
-        self.resume()?;
-        Ok(Flow::Moved)
-    }
-
-    /// Nothing moves: the clock goes on to whatever comes next. Whether there is anything.
-    fn wait(&mut self) -> Result<bool, String> {
-        let now_ms = self.now();
-        let can_park = self.host.borrow().machine.can_park();
-        if can_park && !self.parked && self.chance(0.3) {
-            self.stats.parks += 1;
-            self.guest = None;
-            self.parked = true;
-            if self.chance(0.3) {
-                if self.flush() == Flow::Crashed {
-                    self.crash()?;
-                    return Ok(true);
-                }
-                self.reload()?;
-                self.parked = false;
-            }
-            return Ok(true);
-        }
-        let due = self.host.borrow().machine.next_due_ms();
-        let event = self.inbox.get(self.given as usize).map(|(at, _)| *at);
-        let cancel = self.program.cancel_at_ms.map(|at| START_MS + at).filter(|_| !self.cancel_asked);
-        let next = [due, self.world.next_ms(), event, cancel].into_iter().flatten().min();
-        if let Some(next_ms) = next {
-            let late = if self.chance(0.1) { self.rng.random_range(0..50) } else { 0 };
-            let mut host = self.host.borrow_mut();
-            host.now_ms = host.now_ms.max(next_ms) + late;
-            return Ok(true);
-        }
-        let activity = self.host.borrow().machine.activity();
-        match activity {
-            Activity::Blocked(_) => {
-                self.stats.blocked = true;
-                Ok(false)
-            }
-            Activity::Waiting { .. } if self.ledger.awaited().next().is_some() => {
-                // Nobody sends it any more: the simulator does, so that every run ends.
-                for name in ["paid", "shipped", "x"] {
-                    if self.ledger.awaited().any(|awaited| awaited == name) {
-                        self.inbox.push((now_ms, name));
-                    }
-                }
-                Ok(true)
-            }
-            other => Err(format!("nothing happens any more, and the run is {other:?}")),
-        }
-    }
-
-    fn crash(&mut self) -> Result<Flow, String> {
-        self.stats.crashes += 1;
-        self.crashes_left = self.crashes_left.saturating_sub(1);
-        // The driver may not have asked for all that the machine said: that is lost too.
-        self.store.crash(&mut self.rng);
-        self.logs.clone_from(&self.durable_logs);
-        let downtime = if self.rng.random_bool(0.5) { self.rng.random_range(0..5_000) } else { 0 };
-        self.host.borrow_mut().now_ms += downtime;
-        self.reload()?;
-        Ok(Flow::Crashed)
-    }
-
-    /// The run as its durable journal has it, in a new process.
-    fn reload(&mut self) -> Result<(), String> {
-        self.look()?;
-        self.guest = None;
-        self.epoch += 1;
-        self.ledger = Ledger::read(self.store.durable())?;
-        let own = |place: &&(u64, u32)| place.0 >> 63 == 0;
-        let logged = self.logs.keys().rfind(own).copied();
-        let machine = load(&self.store, logged)?;
-        if machine.entries() != self.store.durable().len() as u64 {
-            return Err("the machine counts other entries than there are".to_owned());
-        }
-        self.given = machine.last_event();
-        self.cancel_asked = false;
-        self.host.borrow_mut().machine = machine;
-        self.resume()
-    }
-
     fn over(&mut self) -> Result<(), String> {
         self.look()?;
         // What is under way may still be done.
@@ -504,8 +394,4 @@ enum Next {
     Turn(Event),
     Rebuild,
     Crash,
-}
-
-fn load(store: &Store, logged: Option<(u64, u32)>) -> Result<Machine, String> {
-    Machine::load(store.durable(), logged, Mode::Continue).map_err(|e| e.to_string())
 }

@@ -14,8 +14,8 @@ const STEPS: [&str; 5] = ["a", "b", "charge", "a#2", "支払い"];
 
 /// A program.
 pub fn program(rng: &mut SmallRng) -> Program {
-    let size = rng.random_range(1..=6);
-    let main = code(rng, size, 2);
+    let size = rng.random_range(1..=10);
+    let main = code(rng, size, 3);
     let cleanup = if rng.random_bool(0.4) { code(rng, 2, 0) } else { Vec::new() };
     let mut events: Vec<_> = (0..rng.random_range(0..6)).map(|_| (duration(rng), *pick(rng, &EVENTS))).collect();
     events.sort_unstable();
@@ -24,6 +24,7 @@ pub fn program(rng: &mut SmallRng) -> Program {
         cleanup,
         run_timeout_ms: rng.random_bool(0.08).then(|| duration(rng) + 1),
         events,
+        trouble: *pick(rng, &[0.05, 0.3, 1.0]),
         cancel_at_ms: rng.random_bool(0.15).then(|| duration(rng)),
     }
 }
@@ -91,7 +92,12 @@ fn operation(rng: &mut SmallRng, steps_percent: u32) -> Operation {
 }
 
 fn step(rng: &mut SmallRng) -> StepPlan {
-    let class = *pick(rng, &[EffectClass::Repeatable, EffectClass::Keyed, EffectClass::Keyed, EffectClass::Once]);
+    // An unknown `once` blocks its run, and a blocked run shows nothing more.
+    let class = match rng.random_range(0..8) {
+        0..3 => EffectClass::Repeatable,
+        3..7 => EffectClass::Keyed,
+        _ => EffectClass::Once,
+    };
     let bodies = bodies(rng);
     StepPlan {
         name: (*pick(rng, &STEPS)).to_owned(),

@@ -6,14 +6,15 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use stepwell_core::contract::{Answer, Attempt, AttemptRef, Event, Exchange, Level, Operation, StepOptions};
+use stepwell_core::contract::{Answer, Attempt, AttemptRef, Event, Exchange, Operation, StepOptions};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::json::Json;
 
 use crate::body;
-use crate::executor::{Boxed, Task, all, first};
+use crate::executor::Task;
 use crate::host::Host;
-use crate::program::{Operation as Begin, OperationKind, Program, StepPlan, Stmt};
+use crate::program::{Operation as Begin, OperationKind, Program, StepPlan};
+use crate::workflow;
 
 /// One life of an instance.
 pub struct Guest {
@@ -28,21 +29,23 @@ pub struct Guest {
 pub struct Heap {
     /// The way out.
     pub host: Rc<RefCell<Host>>,
-    program: Rc<Program>,
+    pub(crate) program: Rc<Program>,
     outcomes: RefCell<BTreeMap<Operation, Result<Json, Error>>>,
     /// Answers of requests and delays.
     pub answers: RefCell<BTreeMap<Exchange, Result<Answer, Error>>>,
     plans: RefCell<BTreeMap<Operation, Rc<StepPlan>>>,
-    started: RefCell<Vec<(Operation, bool)>>,
+    pub(crate) started: RefCell<Vec<(Operation, bool)>>,
     /// All operations of the workflow, in order.
     pub begun: RefCell<Vec<Operation>>,
-    seen: RefCell<Vec<String>>,
+    pub(crate) seen: RefCell<Vec<String>>,
+    /// Unsafe requests of bodies.
+    pub unsafe_sent: RefCell<BTreeMap<AttemptRef, Vec<Exchange>>>,
     /// The request for the token that bodies share, and whose it is.
     pub token: Cell<Option<(AttemptRef, Exchange)>>,
-    cancelled: Cell<bool>,
+    pub(crate) cancelled: Cell<bool>,
     moved: Cell<bool>,
     trap: RefCell<Option<Error>>,
-    returned: RefCell<Option<Result<Json, Error>>>,
+    pub(crate) returned: RefCell<Option<Result<Json, Error>>>,
 }
 
 /// How a turn ended.
@@ -69,13 +72,14 @@ impl Guest {
             started: RefCell::default(),
             begun: RefCell::default(),
             seen: RefCell::default(),
+            unsafe_sent: RefCell::default(),
             token: Cell::new(None),
             cancelled: Cell::new(false),
             moved: Cell::new(false),
             trap: RefCell::default(),
             returned: RefCell::default(),
         });
-        let main = Box::pin(workflow(heap.clone()));
+        let main = Box::pin(workflow::run(heap.clone()));
         Self { heap, tasks: vec![Task { attempt: None, future: main }], zombies: Vec::new() }
     }
 
@@ -188,7 +192,7 @@ impl Heap {
     }
 
     /// A trap ends the instance at once: what else this poll would do never reaches the machine.
-    fn untrapped(&self) -> Result<(), Error> {
+    pub(crate) fn untrapped(&self) -> Result<(), Error> {
         self.trap.borrow().clone().map_or(Ok(()), Err)
     }
 
@@ -204,16 +208,16 @@ impl Heap {
         poll_fn(move |_| heap.answers.borrow().get(&exchange).cloned().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    fn see(&self, what: impl Into<String>) {
+    pub(crate) fn see(&self, what: impl Into<String>) {
         self.seen.borrow_mut().push(what.into());
     }
 
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         let host = self.host.borrow();
         host.machine.now_ms(host.now_ms)
     }
 
-    fn begin(&self, begin: &Begin) -> Result<Operation, Error> {
+    pub(crate) fn begin(&self, begin: &Begin) -> Result<Operation, Error> {
         self.untrapped()?;
         let mut host = self.host.borrow_mut();
         let now_ms = host.now_ms;
@@ -238,7 +242,7 @@ impl Heap {
         Ok(op)
     }
 
-    fn close(&self, op: Operation) -> Result<(), Error> {
+    pub(crate) fn close(&self, op: Operation) -> Result<(), Error> {
         self.untrapped()?;
         let mut host = self.host.borrow_mut();
         let (now_ms, random) = (host.now_ms, host.random());
@@ -246,12 +250,12 @@ impl Heap {
     }
 
     /// Awaits, remembers, and throws what is not caught.
-    async fn join(self: &Rc<Self>, op: Operation, caught: bool) -> Result<(), Error> {
+    pub(crate) async fn join(self: &Rc<Self>, op: Operation, caught: bool) -> Result<(), Error> {
         let outcome = self.outcome(op).await;
         self.take(op, outcome, caught)
     }
 
-    fn take(&self, op: Operation, outcome: Result<Json, Error>, caught: bool) -> Result<(), Error> {
+    pub(crate) fn take(&self, op: Operation, outcome: Result<Json, Error>, caught: bool) -> Result<(), Error> {
         match outcome {
             Ok(value) => self.see(format!("{op}={value}")),
             Err(error) => {
@@ -263,136 +267,4 @@ impl Heap {
         }
         Ok(())
     }
-}
-
-async fn workflow(heap: Rc<Heap>) {
-    let program = heap.program.clone();
-    let mut result = code(heap.clone(), program.main.clone()).await;
-    if result.is_err() && heap.cancelled.get() {
-        heap.see("cleanup");
-        // What the cleaning up throws does not matter: the run is cancelled.
-        let _ = code(heap.clone(), program.cleanup.clone()).await;
-    }
-    if let Err(error) = &mut result {
-        error.message = format!("{} after {}", error.message, heap.seen.borrow().len());
-    }
-    let seen = text_of(&heap.seen.borrow());
-    *heap.returned.borrow_mut() = Some(result.map(|()| seen));
-}
-
-/// Everything that workflow code saw, so that a replay which saw anything else has another result.
-fn text_of(seen: &[String]) -> Json {
-    let mut text = String::from("\"");
-    for c in seen.join("|").chars() {
-        match c {
-            '"' | '\\' => text.extend(['\\', c]),
-            c if c.is_control() => text.push(' '),
-            c => text.push(c),
-        }
-    }
-    text.push('"');
-    Json::parse(&text).unwrap_or_else(|_| Json::null())
-}
-
-fn code(heap: Rc<Heap>, stmts: Vec<Stmt>) -> Boxed<Result<(), Error>> {
-    Box::pin(async move {
-        for stmt in stmts {
-            statement(&heap, stmt).await?;
-        }
-        Ok(())
-    })
-}
-
-async fn statement(heap: &Rc<Heap>, stmt: Stmt) -> Result<(), Error> {
-    match stmt {
-        Stmt::Do(begin) => {
-            let op = heap.begin(&begin)?;
-            heap.join(op, begin.caught).await
-        }
-        Stmt::Start(begin) => {
-            let op = heap.begin(&begin)?;
-            heap.started.borrow_mut().push((op, begin.caught));
-            Ok(())
-        }
-        Stmt::Join(n) => {
-            let started = heap.started.borrow().clone();
-            let Some(&(op, caught)) = started.get(n % started.len().max(1)) else { return Ok(()) };
-            heap.join(op, caught).await
-        }
-        Stmt::All { branches, fail_fast } => {
-            let parts = branches.into_iter().map(|branch| code(heap.clone(), branch)).collect();
-            all(parts, fail_fast).await
-        }
-        Stmt::Race { contestants, close_all } => race(heap, &contestants, close_all).await,
-        Stmt::Abandon { operations, after_ms } => {
-            let mut ops = Vec::new();
-            for begin in &operations {
-                ops.push(heap.begin(begin)?);
-            }
-            if let Some(ms) = after_ms {
-                let sleep = heap.begin(&Begin { kind: OperationKind::Sleep(ms), caught: true })?;
-                heap.join(sleep, true).await?;
-            }
-            ops.into_iter().try_for_each(|op| heap.close(op))
-        }
-        Stmt::Chance { even, odd } => {
-            let random = heap.host.borrow_mut();
-            let random = { random }.machine.random_u64(0);
-            heap.see(format!("{random}@{}", heap.now()));
-            code(heap.clone(), if random.is_multiple_of(2) { even } else { odd }).await
-        }
-        Stmt::Measure(ms) => {
-            let before = heap.now();
-            let sleep = heap.begin(&Begin { kind: OperationKind::Sleep(ms), caught: false })?;
-            heap.join(sleep, false).await?;
-            let slept = heap.now() - before;
-            if slept < ms {
-                heap.violated(format!("a sleep of {ms} ms took {slept} ms of the workflow's time"));
-            }
-            heap.see(format!("slept {slept}"));
-            Ok(())
-        }
-        Stmt::Log => {
-            let text = format!("line after {}", heap.seen.borrow().len());
-            let mut host = heap.host.borrow_mut();
-            let now_ms = host.now_ms;
-            host.machine.log(Level::Info, text, None, now_ms);
-            Ok(())
-        }
-        Stmt::Forever => std::future::pending().await,
-        Stmt::Trap(percent) => {
-            let hit = {
-                let mut host = heap.host.borrow_mut();
-                host.traps && host.random() % 100 < u64::from(percent)
-            };
-            if hit {
-                heap.trap(Error::new(Code::Trap, "the workflow's code trapped")).await;
-            }
-            Ok(())
-        }
-        Stmt::Throw => {
-            let mut error = Error::new(Code::StepFailed, "thrown by the workflow");
-            error.code = "mine".to_owned();
-            Err(error)
-        }
-    }
-}
-
-async fn race(heap: &Rc<Heap>, contestants: &[Begin], close_all: bool) -> Result<(), Error> {
-    let mut ops = Vec::new();
-    for begin in contestants {
-        ops.push(heap.begin(begin)?);
-    }
-    let parts = ops.iter().map(|&op| {
-        let heap = heap.clone();
-        Box::pin(async move { heap.outcome(op).await }) as Boxed<_>
-    });
-    let (won, outcome) = first(parts.collect()).await;
-    heap.see(format!("won {won}"));
-    for (at, &op) in ops.iter().enumerate() {
-        if close_all || at % 2 == 0 {
-            heap.close(op)?;
-        }
-    }
-    heap.take(ops[won], outcome, contestants[won].caught)
 }

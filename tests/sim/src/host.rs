@@ -2,7 +2,7 @@
 
 use rand::Rng;
 use rand::rngs::SmallRng;
-use stepwell_core::contract::{AttemptRef, Operation};
+use stepwell_core::contract::{AttemptRef, Exchange, Operation};
 use stepwell_core::run::Machine;
 
 /// The machine and the moment.
@@ -28,6 +28,8 @@ pub enum Note {
     Meant(AttemptRef, What),
     /// A body was told that this was done, by the record.
     ToldFromRecord(Operation, What),
+    /// A body has answered with a result, and has not heard of these unsafe requests of its own.
+    Unheard(AttemptRef, Vec<Exchange>),
     /// A body was told that this was done, by the other side.
     ToldDone(Operation, What),
 }

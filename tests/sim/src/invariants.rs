@@ -121,6 +121,9 @@ impl Ledger {
                 self.begin(Kind::Sleep { due_ms: *due_ms });
             }
             Record::WaitBegun { name, due_ms, .. } => {
+                if due_ms.is_some_and(|due| due < at_ms) {
+                    return Err("a wait is over before it begins".to_owned());
+                }
                 self.begin(Kind::Wait { name: name.clone(), due_ms: *due_ms, event: None });
                 self.hand_out();
             }

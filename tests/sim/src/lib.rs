@@ -21,6 +21,7 @@ pub mod report;
 pub mod step;
 pub mod store;
 pub mod truth;
+pub mod workflow;
 pub mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

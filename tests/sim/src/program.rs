@@ -15,6 +15,8 @@ pub struct Program {
     pub run_timeout_ms: Option<u64>,
     /// Events that come, in order of time: ms after the start, and the name.
     pub events: Vec<(u64, &'static str)>,
+    /// The share of requests that the world makes difficulties for.
+    pub trouble: f64,
     /// When the run is cancelled, in ms after the start.
     pub cancel_at_ms: Option<u64>,
 }

@@ -89,6 +89,12 @@ impl Step {
         self.open.is_none() && self.over.is_none() && !self.unknown
     }
 
+    /// Whether anything that was sent under that key may have happened.
+    #[must_use]
+    pub fn is_unknown(&self, key: Option<&str>) -> bool {
+        self.effects.iter().any(|effect| effect.key.as_deref() == key && effect.known == Known::Unknown)
+    }
+
     fn name(&self) -> String {
         format!("step {} {}", self.begun.op, self.begun.step)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stepwell_core::contract::{AttemptRef, EffectClass, Operation};
+use stepwell_core::contract::{AttemptRef, EffectClass, Exchange, Operation};
 
 use crate::host::{Note, What};
 use crate::invariants::Ledger;
@@ -12,6 +12,7 @@ use crate::world::World;
 #[derive(Debug, Default)]
 pub struct Truth {
     meant: BTreeMap<(Operation, What), BTreeMap<u32, u32>>,
+    unheard: BTreeMap<AttemptRef, Vec<Exchange>>,
 }
 
 impl Truth {
@@ -24,10 +25,29 @@ impl Truth {
             Note::Meant(AttemptRef { operation, number }, what) => {
                 *self.meant.entry((operation, what)).or_default().entry(number).or_insert(0) += 1;
             }
+            Note::Unheard(attempt, exchanges) => {
+                self.unheard.insert(attempt, exchanges);
+            }
             Note::ToldFromRecord(op, what) | Note::ToldDone(op, what) => {
                 if done(world, op, &what) == 0 {
                     return Err(format!("a body of operation {op} was told that {what:?} was done, and it was not"));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// An attempt has succeeded: no request that its body never heard of may have happened, where that could do harm.
+    ///
+    /// # Errors
+    /// The one that may have.
+    pub fn succeeded(&self, attempt: AttemptRef, epoch: u32, ledger: &Ledger, world: &World) -> Result<(), String> {
+        let Some(step) = ledger.step(attempt.operation) else { return Ok(()) };
+        let unheard = self.unheard.get(&attempt).into_iter().flatten();
+        for exchange in unheard.filter(|_| step.begun.effect != EffectClass::Repeatable) {
+            let Some(sent) = world.sends.iter().find(|s| s.epoch == epoch && s.exchange == *exchange) else { continue };
+            if sent.key.is_some() && step.is_unknown(sent.key.as_deref()) {
+                return Err(format!("{attempt:?} succeeds, and its body never heard that {:?} is unknown", sent.key));
             }
         }
         Ok(())

@@ -8,17 +8,20 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use stepwell_core::contract::{AttemptRef, EffectClass, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
+use stepwell_core::limits::BODY_TURN_BUDGET_MS;
 use stepwell_core::policy::effect::is_safe_method;
 
 use crate::host::What;
 
-/// How much longer than it says the other side knows a key: a request may be under way for as long.
-const KEY_SLACK_MS: u64 = 25;
+/// How much longer than it says the other side knows a key: a request may be under way for as long, and leaves only when the turn
+/// that sent it is over.
+const KEY_SLACK_MS: u64 = BODY_TURN_BUDGET_MS + 50;
 
 /// The other side.
 #[derive(Debug)]
 pub struct World {
     rng: SmallRng,
+    trouble: f64,
     agenda: BTreeMap<(u64, u64), Happening>,
     happenings: u64,
     /// Every request that left.
@@ -118,11 +121,12 @@ impl Sent {
 }
 
 impl World {
-    /// One that is about to make difficulties.
+    /// One that is about to make difficulties, for that share of the requests.
     #[must_use]
-    pub fn new(rng: SmallRng) -> Self {
+    pub fn new(rng: SmallRng, trouble: f64) -> Self {
         Self {
             rng,
+            trouble,
             agenda: BTreeMap::new(),
             happenings: 0,
             sends: Vec::new(),
@@ -244,7 +248,7 @@ impl World {
 
     /// Whether it is done, and the answer; no answer where the connection breaks, none at all where it only hangs.
     fn scenario(&mut self, id: usize) -> (bool, Option<Option<u16>>) {
-        if self.benign {
+        if self.benign || !self.rng.random_bool(self.trouble) {
             return (true, Some(Some(201)));
         }
         let renews_on_500 = self.sends[id].renew_on.contains(&500);
@@ -290,7 +294,9 @@ impl World {
     fn carry_out(&mut self, id: usize) {
         let sent = &mut self.sends[id];
         sent.done += 1;
-        if let Some(key) = sent.key.as_ref().and_then(|key| self.keys.get_mut(key)) {
+        if !is_safe_method(&sent.what.method)
+            && let Some(key) = sent.key.as_ref().and_then(|key| self.keys.get_mut(key))
+        {
             key.done = true;
         }
     }

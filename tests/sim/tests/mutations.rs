@@ -3,7 +3,7 @@
 //! Run with `cargo test -p stepwell-sim --features planted-faults --test mutations`. Without the feature there is nothing to plant.
 
 #![cfg(feature = "planted-faults")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use stepwell_core::fault::{Fault, plant};
 use stepwell_sim::run_seed;
