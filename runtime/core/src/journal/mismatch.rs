@@ -22,7 +22,7 @@ impl fmt::Display for Mismatch {
         write!(
             f,
             "replay differs at entry {} (turn {}): recorded was {}, but now came {}. Likely cause: {}. \
-             Nothing was written; the run can go on with the code that it was recorded with.",
+             Nothing was written; where the run has not ended, it can go on with the code that it was recorded with.",
             self.seq, self.turn, self.recorded, self.came, self.likely
         )
     }
