@@ -84,6 +84,11 @@ fn config() -> Config {
     config.wasm_memory64(false);
     config.wasm_custom_page_sizes(false);
     config.wasm_wide_arithmetic(false);
+    // Compiled in only since the build's wizer asks for them; off for guests, whatever else is in the binary.
+    config.wasm_threads(false);
+    config.wasm_gc(false);
+    config.wasm_function_references(false);
+    config.wasm_exceptions(false);
 
     config.epoch_interruption(true);
     config.consume_fuel(false);

@@ -53,14 +53,15 @@ async fn an_instance_that_was_idle_past_its_last_deadline_goes_on() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_refused_at_the_call_and_fails_the_run_as_its_result() {
+async fn what_is_no_json_is_refused_at_the_call_and_fails_whatever_it_is_the_result_of() {
     let host = host();
     let body = r#"
       (func $run (result i32)
         (call $continue-as-new (i32.const 2080) (i32.const 3) (i32.const 256))
         (if (i32.load8_u (i32.const 256)) (then (call $reached)))
         (drop (call $next))
-        (if (call $finish-with (i32.const 2080) (i32.const 3)) (then (call $reached)))
+        ;; Taken, as a failure: a refusal would leave the attempt open.
+        (if (i32.eqz (call $finish-with (i32.const 2080) (i32.const 3))) (then (call $reached)))
         (call $ok (i32.const 2080) (i32.const 3)))
     "#;
     let module = host.compile(&blocking(body)).unwrap();
@@ -68,7 +69,9 @@ async fn what_is_no_json_is_refused_at_the_call_and_fails_the_run_as_its_result(
     assert_eq!(invocation.turn(None, ample()).await, TurnEnd::Quiet);
     let TurnEnd::Returned(Err(error)) = invocation.turn(Some(attempt()), ample()).await else { panic!() };
     assert!(error.is(Code::InvalidArgument), "{error}");
-    assert_eq!(asked.list(), ["set-status reached", "set-status reached"]);
+    let asked = asked.list();
+    assert_eq!((asked[0].as_str(), asked[2].as_str()), ("set-status reached", "set-status reached"), "{asked:?}");
+    assert!(asked[1].starts_with("step-finish 0:1 workflows.invalid_argument"), "{asked:?}");
 }
 
 #[tokio::test]
