@@ -122,7 +122,7 @@ pub enum Output {
     Rebuild,
     /// The run is over, once every entry before this is durable.
     Finished(RunOutcome),
-    /// The replay differs. Nothing more is recorded.
+    /// The replay differs. Nothing more of the guest is recorded; evidence of requests still under way is.
     Stopped(Mismatch),
     /// The replay came to the recorded end.
     Verified,
