@@ -23,6 +23,8 @@ use crate::clock::{random, real_now_ms};
 use crate::commands::{Handle, Shared};
 use crate::effects::{InFlight, store_error};
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
+use crate::points::{Moment, Points};
 use crate::watch::RunEvent;
 
 /// What a run's task is told.
@@ -82,7 +84,10 @@ impl Driver {
         loop {
             if let Some(end) = self.end.take() {
                 // Whoever takes the run up next reads its journal from the disk.
-                let _ = self.durable().await;
+                if !planted(Fault::ParkBeforeDurable) {
+                    let _ = self.durable().await;
+                }
+                self.points().pass(Moment::Leaving).await;
                 return end;
             }
             if self.must_stop() {
@@ -133,6 +138,7 @@ impl Driver {
             if !self.durable().await {
                 return;
             }
+            self.points().pass(Moment::Rebuilt).await;
         }
         let (workflow, input) = {
             let shared = self.shared.lock();
@@ -181,6 +187,10 @@ impl Driver {
             TurnEnd::Returned(result) => Input::Returned(result),
             TurnEnd::Trapped(trap) => Input::Trapped(trap.to_error()),
         };
+        // Whatever a quiet instance holds, replay brings back.
+        if matches!(input, Input::Quiet) && self.points().drops_here() && self.can_be_dropped() {
+            return;
+        }
         // The instance stays only where it can be told something.
         if matches!(input, Input::Quiet) {
             self.invocation = Some(invocation);
@@ -227,14 +237,17 @@ impl Driver {
     }
 
     fn time(&mut self) {
+        self.points().mark(Moment::Due);
         self.handle(Input::Time);
     }
 
     fn take(&mut self, message: Message) {
         match message {
             Message::Settled { exchange, evidence, answer } => {
+                self.points().mark(Moment::Settling);
                 self.in_flight.settled(exchange);
                 self.handle(Input::Settled { exchange, evidence, answer });
+                self.points().mark(Moment::Settled);
             }
             Message::Inbox => self.inbox = true,
             Message::Cancel(error) => self.handle(Input::Cancel(error)),
@@ -284,7 +297,8 @@ impl Driver {
                     let after = self.writing.hand_over(real_now_ms());
                     let outside = self.shared.lock().outside.clone();
                     let store = (self.writing.store().clone(), after);
-                    self.in_flight.send(exchange, request, key, &outside, store, self.sender.clone());
+                    let points = &self.engine.settings().points;
+                    self.in_flight.send(exchange, request, key, &outside, store, self.sender.clone(), points);
                 }
                 Output::Abort(exchange) => self.in_flight.abort(exchange),
                 Output::Log(line) => self.writing.log(line),
@@ -349,9 +363,10 @@ impl Driver {
         };
         self.writing.change(change, Some(event));
         // Before the run is left: whoever takes it up next reads its journal from the disk.
-        if !self.durable().await {
+        if !planted(Fault::ParkBeforeDurable) && !self.durable().await {
             return true;
         }
+        self.points().pass(Moment::Parking).await;
         // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
         if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
             self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
@@ -362,6 +377,16 @@ impl Driver {
         self.invocation = None;
         self.end = Some(end);
         true
+    }
+
+    /// Whether all that the instance holds now is in the journal.
+    fn can_be_dropped(&self) -> bool {
+        let shared = self.shared.lock();
+        shared.machine.is_live() && !shared.machine.has_attempts_under_way() && !shared.machine.is_ending()
+    }
+
+    fn points(&self) -> &Points {
+        &self.engine.settings().points
     }
 
     fn stop_is_due(&self) -> bool {

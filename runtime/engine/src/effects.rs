@@ -10,6 +10,8 @@ use stepwell_store::{Store, StoreError, Ticket};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::driver::Message;
+use crate::fault::{Fault, planted};
+use crate::points::{Moment, Points};
 
 /// What a run may reach outside, and how.
 #[derive(Clone)]
@@ -45,14 +47,18 @@ impl InFlight {
         outside: &Outside,
         (store, after): (Arc<dyn Store>, Ticket),
         driver: UnboundedSender<Message>,
+        points: &Points,
     ) {
         let (handle, teardown) = Teardown::new();
         self.0.insert(exchange, handle);
         let outbound = outside.outbound(request, key);
         let client = outside.client.clone();
+        let points = points.clone();
+        let at_once = planted(Fault::SendBeforeDurable);
         tokio::spawn(async move {
             let durable = tokio::select! {
                 biased;
+                () = std::future::ready(()), if at_once => Ok(()),
                 durable = store.durable(after) => durable,
                 () = teardown.clone().fired() => {
                     let _ = driver.send(not_sent(exchange));
@@ -61,7 +67,9 @@ impl InFlight {
             };
             let message = match durable {
                 Ok(()) => {
+                    points.pass(Moment::Sending).await;
                     let outcome = client.send(outbound, teardown).await;
+                    points.pass(Moment::Sent).await;
                     Message::Settled { exchange, evidence: outcome.evidence, answer: outcome.answer }
                 }
                 // Nothing may leave that is not on disk: the run stops in this process, and goes on from its journal in another.
