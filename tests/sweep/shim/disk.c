@@ -81,13 +81,11 @@ static int opened(int fd, const char *path, int flags, int existed) {
   path = whole(path, buffer);
   if (fd < 0 || fd >= MOST || !below(path)) return fd;
   int saved = errno;
-  pthread_mutex_lock(&one);
   free(paths[fd]);
   paths[fd] = strdup(path);
   appends[fd] = (flags & O_APPEND) != 0;
   if ((flags & O_CREAT) && !existed) note(CREATED, path, 0, 0, 0, 0);
   else if (flags & O_TRUNC) note(TRUNCATED, path, 0, 0, 0, 0);
-  pthread_mutex_unlock(&one);
   errno = saved;
   return fd;
 }
@@ -101,8 +99,11 @@ static int there(const char *path) { struct stat s; return !stat(path, &s); }
     va_start(rest, flags); \
     int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0; \
     va_end(rest); \
+    pthread_mutex_lock(&one); \
     int existed = there(path); \
-    return opened(real(path, flags, mode), path, flags, existed); \
+    int fd = opened(real(path, flags, mode), path, flags, existed); \
+    pthread_mutex_unlock(&one); \
+    return fd; \
   }
 OPEN(open)
 OPEN(open64)
@@ -114,8 +115,11 @@ OPEN(open64)
     va_start(rest, flags); \
     int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0; \
     va_end(rest); \
+    pthread_mutex_lock(&one); \
     int existed = there(path); \
-    return opened(real(at, path, flags, mode), path, flags, existed); \
+    int fd = opened(real(at, path, flags, mode), path, flags, existed); \
+    pthread_mutex_unlock(&one); \
+    return fd; \
   }
 OPENAT(openat)
 OPENAT(openat64)

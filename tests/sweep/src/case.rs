@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub struct Case<'a> {
     pub gather: Gather,
     /// One for each life that is to end early.
     pub dooms: Vec<Doom>,
+    /// How long a run may take.
+    pub patience: Duration,
     /// Drops instances at quiet points chosen by this.
     pub drops: Option<u64>,
 }
@@ -86,7 +89,13 @@ fn attempt(case: &Case<'_>) -> anyhow::Result<Outcome> {
     };
     let gate = Gate::start(behind.clone())?;
     let url = gate.url();
-    let at = Circumstances { subject: case.subject, data_dir: dir.path(), gather: case.gather, url: &url };
+    let at = Circumstances {
+        subject: case.subject,
+        data_dir: dir.path(),
+        gather: case.gather,
+        url: &url,
+        patience: case.patience,
+    };
     let (mut lives, mut trails, mut dropped) = (Vec::new(), Vec::new(), 0);
     let mut dooms = case.dooms.clone().into_iter();
     for number in 0.. {
@@ -163,8 +172,9 @@ fn of_world(world: &World) -> Done {
 ///
 /// # Errors
 /// When it does not hold by itself.
-pub fn whole(subject: &Subject, side: Side, gather: Gather) -> anyhow::Result<Outcome> {
-    let outcome = run(&Case { subject, side, gather, dooms: Vec::new(), drops: None }).context("without a death")?;
+pub fn whole(subject: &Subject, side: Side, gather: Gather, patience: Duration) -> anyhow::Result<Outcome> {
+    let outcome =
+        run(&Case { subject, side, gather, dooms: Vec::new(), drops: None, patience }).context("without a death")?;
     ensure!(!outcome.struck(), "nobody was to die");
     Ok(outcome)
 }

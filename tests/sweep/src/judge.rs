@@ -69,8 +69,10 @@ pub fn holds(remains: &Remains, lives: &[Life]) -> anyhow::Result<()> {
     }
     requests(&journal, &remains.arrivals)?;
     for (key, what) in &remains.done.keys {
-        let not_done = ledger.steps().flat_map(|step| &step.effects).find(|effect| effect.key() == Some(key));
-        if not_done.is_some_and(|effect| effect.known == Known::NotDone) {
+        // One key may stand for several requests of a step that says so.
+        let mut of_key =
+            ledger.steps().flat_map(|step| &step.effects).filter(|effect| effect.key() == Some(key)).peekable();
+        if of_key.peek().is_some() && of_key.all(|effect| effect.known == Known::NotDone) {
             bail!("{what} was done under key {key}, and is taken for not done");
         }
     }

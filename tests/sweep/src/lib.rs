@@ -18,6 +18,8 @@ pub mod gate;
 pub mod judge;
 pub mod life;
 pub mod mortal;
+#[cfg(feature = "sweep")]
+pub mod plant;
 pub mod power;
 pub mod script;
 pub mod soak;

@@ -18,9 +18,6 @@ use crate::fate::Fate;
 use crate::mortal::Mortal;
 use crate::subject::{ADDRESS, HOST, Subject};
 
-/// How long a run may take. No case waits for this: who runs into it is stuck.
-const STUCK: Duration = Duration::from_secs(40);
-
 /// How a life ended.
 #[derive(Debug)]
 pub enum Ending {
@@ -68,6 +65,8 @@ pub struct Circumstances<'a> {
     pub gather: Gather,
     /// The other side.
     pub url: &'a str,
+    /// How long a run may take.
+    pub patience: Duration,
 }
 
 /// Lives: starts the run where there is none, and recovers otherwise.
@@ -109,7 +108,7 @@ async fn follow(engine: &Engine, at: &Circumstances<'_>, fate: &Fate) -> Life {
         biased;
         () = fate.death() => Ending::Died,
         ending = to_its_end(engine, at, &mut shown, &mut verdict) => ending,
-        () = tokio::time::sleep(STUCK) => Ending::Stuck,
+        () = tokio::time::sleep(at.patience) => Ending::Stuck,
     };
     // What a dead process is told by its own failing store is not seen by anybody.
     let ending = if fate.is_dead() { Ending::Died } else { ending };

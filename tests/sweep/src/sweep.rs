@@ -3,9 +3,11 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use stepwell_engine::store::Gather;
 
@@ -18,6 +20,9 @@ use crate::table::{Failure, Table};
 /// Cases that run at a time. They mostly wait.
 const AT_A_TIME: usize = 6;
 
+/// How long a run may take. No case that holds waits for this: who runs into it is stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// How a subject is swept.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
@@ -27,8 +32,11 @@ pub struct Way {
     pub most: Option<usize>,
     /// Decides what is left to chance.
     pub seed: u64,
-    /// Whether each case is told to plant something first, on its own thread.
-    pub before: Option<fn()>,
+    /// The rule that is broken in each case; not in the run without a death.
+    #[cfg(feature = "sweep")]
+    pub planted: Option<crate::plant::Planted>,
+    /// How long a run may take.
+    pub patience: Duration,
     /// The first failure is enough.
     pub stop_early: bool,
 }
@@ -37,7 +45,15 @@ impl Way {
     /// Every point, compared.
     #[must_use]
     pub fn whole(seed: u64) -> Self {
-        Self { compared: true, most: None, seed, before: None, stop_early: false }
+        Self {
+            compared: true,
+            most: None,
+            seed,
+            #[cfg(feature = "sweep")]
+            planted: None,
+            patience: PATIENCE,
+            stop_early: false,
+        }
     }
 }
 
@@ -47,7 +63,8 @@ impl Way {
 /// When the run without a death does not hold.
 pub fn sweep(subject: &Subject, side: Side, way: Way) -> anyhow::Result<Table> {
     let mut table = Table::default();
-    for (gather, name) in [(EAGER, "each batch committed by itself"), (LAZY, "committed when awaited")] {
+    // What loses as much as it can shows a fault sooner.
+    for (gather, name) in [(LAZY, "committed when awaited"), (EAGER, "each batch committed by itself")] {
         let mut part = passes(subject, side, gather, way).with_context(|| format!("{}, {name}", subject.name))?;
         for failure in &mut part.failures {
             failure.case = format!("{}, {name}: {}", subject.name, failure.case);
@@ -61,11 +78,14 @@ pub fn sweep(subject: &Subject, side: Side, way: Way) -> anyhow::Result<Table> {
 }
 
 fn passes(subject: &Subject, side: Side, gather: Gather, way: Way) -> anyhow::Result<Table> {
-    let whole = case::whole(subject, side, gather)?;
+    let whole = case::whole(subject, side, gather, PATIENCE)?;
     let mut random = SmallRng::seed_from_u64(way.seed);
     let mut points: Vec<Point> = whole.trails.first().cloned().unwrap_or_default();
     while way.most.is_some_and(|most| points.len() > most) {
         points.swap_remove(random.random_range(0..points.len()));
+    }
+    if way.stop_early {
+        points.shuffle(&mut random);
     }
     let cases: Vec<(Point, Case<'_>)> = points
         .into_iter()
@@ -76,7 +96,7 @@ fn passes(subject: &Subject, side: Side, gather: Gather, way: Way) -> anyhow::Re
                 dooms.push(Doom::Nth(random.random_range(1..=16)));
             }
             let drops = random.random_bool(0.5).then(|| random.random());
-            (point, Case { subject, side, gather, dooms, drops })
+            (point, Case { subject, side, gather, dooms, drops, patience: way.patience })
         })
         .collect();
     Ok(all(&cases, &whole, way))
@@ -88,8 +108,9 @@ fn all(cases: &[(Point, Case<'_>)], whole: &Outcome, way: Way) -> Table {
     std::thread::scope(|scope| {
         for _ in 0..AT_A_TIME {
             scope.spawn(|| {
-                if let Some(before) = way.before {
-                    before();
+                #[cfg(feature = "sweep")]
+                if let Some(planted) = way.planted {
+                    planted.plant();
                 }
                 while let Some((point, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let judged = one(case, whole, way);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
-use stepwell_store::{Reads as _, SqliteOptions, SqliteStore, Store as _, StoreError};
+use stepwell_store::{SqliteOptions, SqliteStore, Store as _, StoreError};
 use stepwell_sweep::power::{Did, Disk, Left, read, shim};
 use tempfile::{TempDir, tempdir};
 

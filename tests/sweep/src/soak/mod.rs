@@ -23,6 +23,9 @@ use crate::world::World;
 /// How long a victim may say nothing that is waited for. Nobody waits for this: who runs into it has hung.
 const HANGS: Duration = Duration::from_secs(120);
 
+/// What a victim says once it has taken up all runs.
+pub const READY: &str = "ready";
+
 /// What is to be done.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -98,7 +101,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<Verdict> {
     let (mut sum, mut verdict) = (0, Verdict { kills: plan.kills, ..Verdict::default() });
     for _ in 0..plan.kills {
         let mut victim = spawn(plan.runs)?;
-        victim.until("ready", &mut said)?;
+        victim.until(READY, &mut said)?;
         victim.until_time(Duration::from_millis(random.random_range(100..900)), &mut said)?;
         victim.kill(&mut said)?;
         sum += under_way(&dir)?;
@@ -178,6 +181,7 @@ impl Victim {
     fn to_its_end(mut self, said: &mut Vec<String>) -> anyhow::Result<()> {
         loop {
             match self.lines.recv_timeout(HANGS) {
+                Ok(line) if line == READY => {}
                 Ok(line) => said.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => bail!("runs do not come to their end"),

@@ -31,7 +31,7 @@ pub fn live(dir: &Path, module: &Path, url: &str, runs: usize) -> anyhow::Result
             watch(&engine, &row);
         }
         engine.recover()?;
-        anstream::println!("ready");
+        anstream::println!("{}", super::READY);
         loop {
             let open = under_way(&engine)?.len();
             if runs == 0 && open == 0 {
