@@ -23,6 +23,8 @@ pub enum Fault {
     RerunCompleted,
     /// Replay delivers in the order of the operations, not of the journal.
     ReplayOutOfOrder,
+    /// Replay passes a delivery over where another follows.
+    SkipDelivery,
     /// Commands are not compared on replay.
     SkipMismatch,
     /// One attempt more than the policy allows.
@@ -67,6 +69,7 @@ impl Fault {
         Self::EarlyAttempt,
         Self::RerunCompleted,
         Self::ReplayOutOfOrder,
+        Self::SkipDelivery,
         Self::SkipMismatch,
         Self::ExtraAttempt,
         Self::LateFinish,

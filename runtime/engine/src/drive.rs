@@ -11,6 +11,7 @@ use crate::commands::Handle;
 use crate::driver::{Driver, End, Message};
 use crate::effects::{InFlight, Outside};
 use crate::engine::Engine;
+use crate::points::Moment;
 use crate::watch::RunEvent;
 
 /// A run to be taken up, and how its task is reached.
@@ -41,6 +42,7 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
     let Task { run: key, fresh, by_hand, sender, messages } = task;
     let place = engine.places().clone().acquire_owned().await;
     let place = place.map_err(|_| Error::new(Code::Internal, "the engine is closed"))?;
+    engine.settings().points.pass(Moment::TakingUp).await;
     // Whatever an earlier failure of the store left behind: what is durable now is what there is.
     engine.store().recover(key);
     let machine = engine.machine(key, Mode::Continue)?;
@@ -53,8 +55,8 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         secrets: workflow.secrets.clone(),
     };
     let clock = RunClock::after(machine.recorded_ms());
-    let mut writing =
-        Writing::new(key, engine.store().clone(), engine.watchers().clone(), machine.entries(), Status::Running);
+    let points = &engine.settings().points;
+    let mut writing = Writing::new(key, engine.store().clone(), engine.watchers().clone(), machine.entries(), points);
     writing.change(RunChange::to(Status::Running, real_now_ms()), None);
     Ok(Driver {
         engine: engine.clone(),

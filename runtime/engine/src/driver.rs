@@ -24,6 +24,8 @@ use crate::clock::{random, real_now_ms};
 use crate::commands::{Handle, Shared};
 use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
+use crate::points::{Moment, Points};
 use crate::watch::RunEvent;
 
 mod leave;
@@ -89,7 +91,10 @@ impl Driver {
         loop {
             if let Some(end) = self.end.take() {
                 // Whoever takes the run up next reads its journal from the disk.
-                let _ = self.durable().await;
+                if !planted(Fault::ParkBeforeDurable) {
+                    let _ = self.durable().await;
+                }
+                self.points().pass(Moment::Leaving).await;
                 return end;
             }
             if self.must_stop() {
@@ -143,6 +148,7 @@ impl Driver {
             if !self.durable().await {
                 return;
             }
+            self.points().pass(Moment::Rebuilt).await;
             // What came while the run was left alone came before what falls due now.
             if self.inbox {
                 self.read_inbox();
@@ -197,6 +203,10 @@ impl Driver {
             TurnEnd::Returned(result) => Input::Returned(result),
             TurnEnd::Trapped(trap) => Input::Trapped(trap.to_error()),
         };
+        // Whatever a quiet instance holds, replay brings back.
+        if matches!(input, Input::Quiet) && self.points().drops_here() && self.can_be_dropped() {
+            return;
+        }
         // The instance stays only where it can be told something.
         if matches!(input, Input::Quiet) {
             self.invocation = Some(invocation);
@@ -253,14 +263,17 @@ impl Driver {
     }
 
     fn time(&mut self) {
+        self.points().mark(Moment::Due);
         self.handle(Input::Time);
     }
 
     fn take(&mut self, message: Message) {
         match message {
             Message::Settled { exchange, evidence, answer } => {
+                self.points().mark(Moment::Settling);
                 self.in_flight.settled(exchange);
                 self.handle(Input::Settled { exchange, evidence, answer });
+                self.points().mark(Moment::Settled);
             }
             Message::Inbox => self.inbox = true,
             Message::Cancel(error) => self.handle(Input::Cancel(error)),
@@ -314,7 +327,14 @@ impl Driver {
                         (shared.outside.outbound(request, key), shared.outside.client.clone(), not_after_ms)
                     };
                     let leave = Leave { store: self.writing.store().clone(), after, not_after_ms };
-                    self.in_flight.send(exchange, outbound, client, leave, self.sender.clone());
+                    self.in_flight.send(
+                        exchange,
+                        outbound,
+                        client,
+                        leave,
+                        self.sender.clone(),
+                        &self.engine.settings().points,
+                    );
                 }
                 Output::Abort(exchange) => self.in_flight.abort(exchange),
                 Output::Log(line) => self.writing.log(line),
@@ -339,6 +359,16 @@ impl Driver {
             }
         }
         self.writing.hand_over(real_now_ms());
+    }
+
+    /// Whether all that the instance holds now is in the journal.
+    fn can_be_dropped(&self) -> bool {
+        let shared = self.shared.lock();
+        shared.machine.is_live() && !shared.machine.has_attempts_under_way() && !shared.machine.is_ending()
+    }
+
+    fn points(&self) -> &Points {
+        &self.engine.settings().points
     }
 
     /// Waits until everything handed over is on disk.

@@ -12,6 +12,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::clock::real_now_ms;
 use crate::driver::Message;
+use crate::fault::{Fault, planted};
+use crate::points::{Moment, Points};
 
 /// What a run may reach outside, and how.
 #[derive(Clone)]
@@ -46,16 +48,20 @@ impl InFlight {
         client: HttpClient,
         leave: Leave,
         driver: UnboundedSender<Message>,
+        points: &Points,
     ) {
         let (handle, teardown) = Teardown::new();
         self.0.insert(exchange, handle);
         let Leave { store, after, not_after_ms } = leave;
         // Whatever becomes of the task, the run hears of its request: it may have left.
         let untold = Untold { exchange, driver: Some(driver) };
+        let points = points.clone();
+        let at_once = planted(Fault::SendBeforeDurable);
         tokio::spawn(async move {
             let untold = untold;
             let durable = tokio::select! {
                 biased;
+                () = std::future::ready(()), if at_once => Ok(()),
                 durable = store.durable(after) => durable,
                 () = teardown.clone().fired() => {
                     untold.tell(not_sent(exchange, Error::new(Code::RequestFailed, "the request was given up before it was sent")));
@@ -66,7 +72,9 @@ impl InFlight {
                 // The body may have computed on for long since it asked, and the disk may be slow.
                 Ok(()) if not_after_ms.is_some_and(|at_ms| real_now_ms() >= at_ms) => not_sent(exchange, dead_key()),
                 Ok(()) => {
+                    points.pass(Moment::Sending).await;
                     let outcome = client.send(outbound, teardown).await;
+                    points.pass(Moment::Sent).await;
                     Message::Settled { exchange, evidence: outcome.evidence, answer: outcome.answer }
                 }
                 // Nothing may leave that is not on disk: the run stops in this process, and goes on from its journal in another.

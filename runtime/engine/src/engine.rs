@@ -19,6 +19,7 @@ use crate::clock::real_now_ms;
 use crate::drive::{Task, drive, set_aside};
 use crate::driver::{End, Message};
 use crate::effects::store_error;
+use crate::fault::{Fault, planted};
 use crate::modules::{Loaded, Modules, description};
 use crate::reach::Reach;
 use crate::settings::Settings;
@@ -72,6 +73,13 @@ impl Engine {
             total_memory_bytes: settings.total_memory_bytes,
             ..HostSettings::default()
         })?;
+        Ok(Self::over(settings, store, host, client, reach))
+    }
+
+    /// The same over a store and a host that are there already, for a caller with a store of its own; [`Engine::open`] is the usual
+    /// way. To be called within a runtime. The data directory of the settings is not looked at.
+    #[must_use]
+    pub fn over(settings: Settings, store: Arc<dyn Store>, host: Host, client: HttpClient, reach: Reach) -> Self {
         let places = Arc::new(Semaphore::new(settings.max_live));
         let engine = Self(Arc::new(Inner {
             settings,
@@ -88,7 +96,7 @@ impl Engine {
             idle: Notify::new(),
         }));
         crate::timers::start(&engine);
-        Ok(engine)
+        engine
     }
 
     /// Keeps a module: compiled, asked what it has, and stored.
@@ -189,7 +197,9 @@ impl Engine {
         }
         for row in list.runs {
             match row.status {
+                Status::Running if planted(Fault::ForgetRunning) => {}
                 Status::Queued | Status::Running => self.wake(row.key),
+                Status::Waiting if planted(Fault::ForgetTimers) => {}
                 // An event may have come while the process was down, or just before it ended.
                 Status::Waiting if with_events.binary_search(&row.key).is_ok() => self.wake(row.key),
                 Status::Waiting | Status::Blocked => {
@@ -288,7 +298,9 @@ impl Engine {
             other => store_error(&other),
         })?;
         let logged = crate::batch::logged(reads.last_log(run).map_err(|error| store_error(&error))?);
-        let entries = journal.into_iter().map(|(_, bytes)| bytes);
+        let entries = journal.into_iter().map(|(_, bytes)| {
+            if planted(Fault::ForgetSettlements) { crate::fault::without_settlement(bytes) } else { bytes }
+        });
         Machine::load(entries, logged, mode).map_err(|error| Error::new(Code::JournalUnreadable, error.to_string()))
     }
 

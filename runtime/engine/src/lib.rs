@@ -9,7 +9,9 @@ mod drive;
 mod driver;
 mod effects;
 mod engine;
+pub mod fault;
 mod modules;
+mod points;
 mod reach;
 mod settings;
 mod start;
@@ -18,10 +20,13 @@ mod verify;
 mod watch;
 
 pub use engine::{Engine, ModuleInfo};
+#[cfg(feature = "crash-points")]
+pub use points::Observer;
+pub use points::{Moment, Points};
 pub use reach::Reach;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
-pub use stepwell_host::http;
+pub use stepwell_host::{Host, HostSettings, http};
 pub use stepwell_store as store;
 pub use verify::Verdict;
 pub use watch::RunEvent;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use stepwell_core::limits;
 use stepwell_store::Durability;
 
+use crate::points::Points;
+
 /// How an engine is set up.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -31,6 +33,8 @@ pub struct Settings {
     pub stop_grace: Duration,
     /// Sleeps end at once: the run's clock is put forward. For trying workflows out.
     pub skip_sleeps: bool,
+    /// Who looks on at moments of its work: for tests.
+    pub points: Points,
 }
 
 impl Settings {
@@ -49,6 +53,7 @@ impl Settings {
             keep_quiet: Duration::from_millis(50),
             stop_grace: Duration::from_secs(5),
             skip_sleeps: false,
+            points: Points::default(),
         }
     }
 }

@@ -56,6 +56,14 @@ pub struct Effect {
     to_leave: Option<u32>,
 }
 
+impl Effect {
+    /// The key that its requests carry.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+}
+
 fn table(evidence: &Evidence, renew_on: &[u16]) -> Known {
     match *evidence {
         Evidence::NotSent | Evidence::Answered(307 | 308 | 429 | 503) => Known::NotDone,

@@ -108,6 +108,14 @@ impl Machine {
         if planted(Fault::ReplayOutOfOrder) {
             self.swap_deliveries(&mut item.kind);
         }
+        if planted(Fault::SkipDelivery)
+            && let Some(next) = self.state.script.get(self.guest.cursor + 1)
+            && matches!((item.kind, next.kind), (ItemKind::Deliver(_), ItemKind::Deliver(_)))
+        {
+            item = *next;
+            self.guest.cursor += 1;
+            self.guest.open = self.guest.open.saturating_sub(1);
+        }
         let event = match item.kind {
             ItemKind::Deliver(op) => self.outcome_event(op),
             ItemKind::Cancel => Some(Event::Cancelled),

@@ -10,6 +10,8 @@ use stepwell_store::{RunChange, Status, StoreError};
 use super::{Driver, End};
 use crate::clock::real_now_ms;
 use crate::effects::store_error;
+use crate::fault::{Fault, planted};
+use crate::points::Moment;
 use crate::watch::RunEvent;
 
 impl Driver {
@@ -56,9 +58,10 @@ impl Driver {
         };
         self.writing.change(change, Some(event));
         // Before the run is left: whoever takes it up next reads its journal from the disk.
-        if !self.durable().await {
+        if !planted(Fault::ParkBeforeDurable) && !self.durable().await {
             return true;
         }
+        self.points().pass(Moment::Parking).await;
         // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
         if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
             self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
