@@ -8,7 +8,7 @@ use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::json::Json;
 use stepwell_core::limits;
-use stepwell_core::run::{Machine, Mode};
+use stepwell_core::run::{Machine, Mode, check_name};
 use stepwell_host::http::HttpClient;
 use stepwell_host::{Host, HostSettings};
 use stepwell_store::{NewEvent, NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Status, Store};
@@ -64,13 +64,18 @@ impl Engine {
     /// # Errors
     /// When another process holds the directory, the database cannot be opened, or wasmtime cannot be set up.
     pub fn open(settings: Settings, client: HttpClient, reach: Reach) -> anyhow::Result<Self> {
-        let options = SqliteOptions { durability: settings.durability, ..SqliteOptions::default() };
+        let options = SqliteOptions {
+            durability: settings.durability,
+            max_size_bytes: settings.max_database_bytes,
+            ..SqliteOptions::default()
+        };
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.data_dir, options)?);
         let host = Host::new(HostSettings {
             cache_dir: Some(settings.data_dir.join("compiled")),
             pool_instances: settings.pool_instances,
             instance_memory_bytes: settings.instance_memory_bytes,
             total_memory_bytes: settings.total_memory_bytes,
+            compile_limit: settings.compile_limit,
             ..HostSettings::default()
         })?;
         Ok(Self::over(settings, store, host, client, reach))
@@ -105,7 +110,7 @@ impl Engine {
     /// When it is no module, or describes what cannot be run. Nothing is stored then.
     pub async fn add_module(&self, bytes: Vec<u8>) -> Result<ModuleInfo, Error> {
         let digest = Digest::of(&bytes);
-        let loaded = self.0.modules.load(&self.0.host, bytes.clone()).await?;
+        let loaded = self.load(bytes.clone()).await?;
         let description = description(&loaded.workflows);
         let module = NewModule {
             digest: digest.clone(),
@@ -146,7 +151,8 @@ impl Engine {
     /// Sends an event to a run. It is kept until it is awaited; a second one with the same `dedup` is the first.
     ///
     /// # Errors
-    /// When the run has ended or there is none, when the payload is too large, or the store fails. Nothing is kept then.
+    /// When the run has ended or there is none, when the name is none, the payload is too large, or the store fails. Nothing is kept
+    /// then.
     pub async fn send_event(
         &self,
         run: RunKey,
@@ -154,11 +160,7 @@ impl Engine {
         payload: &Json,
         dedup: Option<String>,
     ) -> Result<(), Error> {
-        if payload.len() > limits::MAX_VALUE_BYTES {
-            let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
-            let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
-            return Err(Error::new(Code::ResultTooLarge, text));
-        }
+        check_event(name, payload)?;
         let event = NewEvent { run, name: name.to_owned(), payload: payload.to_string(), dedup };
         self.store().send_event(event).await.map_err(|error| store_error(&error))?;
         if !self.message(run, Message::Inbox) {
@@ -287,7 +289,12 @@ impl Engine {
         let bytes = self.store().read().module(digest).map_err(|error| store_error(&error))?;
         let bytes = bytes
             .ok_or_else(|| Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short())))?;
-        self.0.modules.load(&self.0.host, bytes).await
+        self.load(bytes).await
+    }
+
+    /// A module describes itself within the computing time that a turn of its workflows has.
+    async fn load(&self, bytes: Vec<u8>) -> Result<Loaded, Error> {
+        self.0.modules.load(&self.0.host, bytes, self.settings()).await
     }
 
     /// The run's machine, as its journal has it.
@@ -370,6 +377,17 @@ async fn supervised(engine: &Engine, task: Task) -> End {
             End::Done
         }
     }
+}
+
+/// What may be sent as an event.
+pub(crate) fn check_event(name: &str, payload: &Json) -> Result<(), Error> {
+    check_name("event", name)?;
+    let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
+    if len > max {
+        let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
+        return Err(Error::new(Code::ResultTooLarge, text));
+    }
+    Ok(())
 }
 
 /// An engine that does not keep itself alive.

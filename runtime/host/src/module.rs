@@ -31,6 +31,14 @@ pub enum ModuleError {
         "a WebAssembly core module, not a component: build it as a component, or upload it with the contract's WIT embedded"
     )]
     CoreModule,
+    /// More than is taken: compiling costs time and memory by its size, and cannot be interrupted.
+    #[error("it has {bytes} bytes; a module may have {max}")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
     /// Not valid, or made of what is not offered.
     #[error("not a valid WebAssembly component: {0}")]
     Invalid(String),
@@ -88,6 +96,10 @@ impl Host {
     /// # Errors
     /// When the bytes are no module that can be run here, with the reason for its author.
     pub fn compile(&self, bytes: &[u8]) -> Result<Module, ModuleError> {
+        let max = self.settings().module_bytes;
+        if bytes.len() > max {
+            return Err(ModuleError::TooLarge { bytes: bytes.len(), max });
+        }
         check_kind(bytes)?;
         let digest = Digest::of(bytes);
         let component = self.component(&digest, bytes)?;
@@ -112,7 +124,11 @@ impl Host {
         }
         // Code is the same for both engines.
         let engine = &self.on_demand().engine;
-        let compiled = engine.precompile_component(bytes).map_err(|e| ModuleError::Invalid(format!("{e:#}")))?;
+        let compiled = {
+            let busy = || ModuleError::Host("other modules have been compiling for too long; try again later".into());
+            let _place = self.compiler().ok_or_else(busy)?;
+            engine.precompile_component(bytes).map_err(|e| ModuleError::Invalid(format!("{e:#}")))?
+        };
         if let Some(cache) = self.cache() {
             cache.write(digest, &compiled);
         }

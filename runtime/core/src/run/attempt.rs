@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::guest::Owner;
+use super::log::Room;
 use super::machine::{Machine, Output, Told};
 use super::state::Phase;
 use crate::contract::{Attempt, AttemptKind, AttemptRef, EffectClass, Event, Exchange, Operation};
@@ -36,6 +37,7 @@ pub(super) struct LiveAttempt {
     /// The latest answer was 409 or 425 under a key whose outcome is unknown: the other side may still be at it.
     pub(super) still_at_it: bool,
     pub(super) log_lines: u32,
+    pub(super) log: Room,
 }
 
 #[derive(Debug)]
@@ -94,6 +96,7 @@ impl LiveAttempt {
             untold: false,
             still_at_it: false,
             log_lines: 0,
+            log: Room::of_turn("this attempt"),
         }
     }
 
@@ -222,24 +225,24 @@ impl Machine {
     /// Gives up the attempt's delays and safe requests; with `tear_down` its unsafe ones too, which then settle.
     pub(super) fn drop_exchanges(&mut self, op: Operation, tear_down: bool) {
         let Some(live) = self.live.get_mut(&op) else { return };
-        let mut gone = Vec::new();
+        let mut gone = BTreeSet::new();
         for (&exchange, &open) in &live.open {
             match open {
                 Open::Delay { due_ms } => {
                     self.delays.remove(&(due_ms, exchange));
-                    gone.push(exchange);
+                    gone.insert(exchange);
                 }
                 Open::Safe => {
                     self.outputs.push(Output::Abort(exchange));
-                    gone.push(exchange);
+                    gone.insert(exchange);
                 }
                 Open::Unsafe(_) if tear_down => self.outputs.push(Output::Abort(exchange)),
                 Open::Unsafe(_) => {}
             }
         }
+        live.open.retain(|exchange, _| !gone.contains(exchange));
         for exchange in gone {
-            live.open.remove(&exchange);
-            self.exchanges.remove(&exchange);
+            self.exchange_over(exchange);
         }
     }
 

@@ -4,7 +4,7 @@
 //! known of it is recorded when it is over. A safe one is only sent.
 
 use super::attempt::{Open, Stage};
-use super::machine::{Machine, Mode, Output, Told};
+use super::machine::{Machine, Mode, Output, Told, UnderWay};
 use super::plan::{Plan, plan};
 use crate::contract::{Answer, AttemptRef, EffectClass, EffectKey, Evidence, Exchange, Operation, Request, Response};
 use crate::error::{Code, Error};
@@ -35,13 +35,22 @@ impl Machine {
     /// Refused outside an open attempt, and where what is recorded of the step forbids it. Nothing is sent then.
     pub fn http_send(&mut self, attempt: AttemptRef, request: Request, now_ms: u64) -> Result<Exchange, Error> {
         self.may_send(attempt)?;
+        let bytes = request.body.as_ref().map_or(0, Vec::len);
+        if self.bytes_under_way.saturating_add(bytes) > limits::MAX_OPEN_REQUEST_BYTES {
+            let (open, max) = (self.bytes_under_way, limits::MAX_OPEN_REQUEST_BYTES);
+            let text = format!(
+                "the run's open requests carry {open} bytes, and this one {bytes}; at most {max} are carried at once. Await \
+                 some of them first"
+            );
+            return Err(Error::new(Code::TooManyOperations, text).never_retried());
+        }
         let op = attempt.operation;
         if is_safe_method(&request.method) {
             let key = match &request.key {
                 EffectKey::Effect | EffectKey::None => None,
                 _ => self.chosen_key(attempt, &request)?,
             };
-            let exchange = self.open_exchange(op, Open::Safe);
+            let exchange = self.open_exchange(op, Open::Safe, bytes);
             self.outputs.push(Output::Send { exchange, attempt, request, key, not_after_ms: None });
             return Ok(exchange);
         }
@@ -85,7 +94,7 @@ impl Machine {
             return Err(Error::new(Code::InvalidArgument, text).never_retried());
         }
         let due_ms = now_ms.saturating_add(ms);
-        let exchange = self.open_exchange(attempt.operation, Open::Delay { due_ms });
+        let exchange = self.open_exchange(attempt.operation, Open::Delay { due_ms }, 0);
         self.delays.insert((due_ms, exchange));
         Ok(exchange)
     }
@@ -126,7 +135,8 @@ impl Machine {
         now_ms: u64,
     ) -> Exchange {
         let op = attempt.operation;
-        let exchange = self.open_exchange(op, Open::Unsafe(effect));
+        let bytes = request.body.as_ref().map_or(0, Vec::len);
+        let exchange = self.open_exchange(op, Open::Unsafe(effect), bytes);
         let renew_on = request.renew_on.clone();
         let dies_ms = self.state.step(op).and_then(|step| step.key_dies_ms(effect));
         let not_after_ms = dies_ms.filter(|_| !planted(Fault::DeadKeyAtSend));
@@ -158,12 +168,20 @@ impl Machine {
         exchange
     }
 
-    fn open_exchange(&mut self, op: Operation, open: Open) -> Exchange {
+    /// An exchange is over, or nobody asks any more. Whose it was; `None` where that was known already.
+    pub(super) fn exchange_over(&mut self, exchange: Exchange) -> Option<Operation> {
+        let UnderWay { op, bytes } = self.exchanges.remove(&exchange)?;
+        self.bytes_under_way -= bytes;
+        Some(op)
+    }
+
+    fn open_exchange(&mut self, op: Operation, open: Open, bytes: usize) -> Exchange {
         let exchange = self.next_exchange;
         self.next_exchange += 1;
         if let Some(live) = self.live.get_mut(&op) {
             live.open.insert(exchange, open);
-            self.exchanges.insert(exchange, op);
+            self.exchanges.insert(exchange, UnderWay { op, bytes });
+            self.bytes_under_way += bytes;
         }
         exchange
     }
@@ -178,7 +196,7 @@ impl Machine {
         random: u64,
     ) {
         // Unknown here is a safe request that was given up: nobody asks any more.
-        let Some(op) = self.exchanges.remove(&exchange) else { return };
+        let Some(op) = self.exchange_over(exchange) else { return };
         let Some(open) = self.live.get_mut(&op).and_then(|live| live.open.remove(&exchange)) else { return };
         let effect = match open {
             Open::Unsafe(effect) => {
