@@ -17,7 +17,7 @@ mod timers;
 mod verify;
 mod watch;
 
-pub use engine::{Engine, ModuleInfo};
+pub use engine::{Engine, ModuleInfo, check_event};
 pub use reach::Reach;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
