@@ -94,10 +94,10 @@ impl Machine {
     }
 }
 
-/// A name of 1 to 200 bytes without control characters.
+/// Checks the name of a `what`: 1 to 200 bytes without control characters.
 ///
 /// # Errors
-/// When it is none; `what` says whose it is.
+/// Says what is wrong with it.
 pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let problem = if name.is_empty() {
         "is empty".to_owned()
