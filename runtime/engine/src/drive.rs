@@ -47,6 +47,7 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
     engine.store().recover(key);
     let machine = engine.machine(key, Mode::Continue)?;
     let loaded = engine.loaded(machine.digest()).await?;
+    let share = loaded.module.admit(engine.host()).await;
     let workflow = loaded.workflow(Some(&machine.started().workflow))?;
     let outside = Outside {
         client: engine.client().clone(),
@@ -73,6 +74,8 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         end: None,
         stop_at: None,
         inbox: true,
+        share,
+        rebuilding: None,
         _place: place,
     })
 }

@@ -8,24 +8,28 @@
 //!                            wait for a message or for time, or give the instance up ────────────────┘
 //! ```
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stepwell_core::contract::{Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::{Activity, Awaited, Input, Output};
-use stepwell_host::{Invocation, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{RunChange, RunKey, Status, StoreError};
+use stepwell_core::run::{Input, Output};
+use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
+use stepwell_store::{RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::batch::{Writing, ended};
 use crate::clock::{random, real_now_ms};
-use crate::commands::{Handle, Shared};
-use crate::effects::{InFlight, store_error};
+use crate::commands::Handle;
+use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
-use crate::points::{Moment, Points};
+use crate::points::Moment;
 use crate::watch::RunEvent;
+
+mod leave;
+mod rebuild;
 
 /// What a run's task is told.
 #[derive(Debug)]
@@ -74,6 +78,10 @@ pub(crate) struct Driver {
     pub(crate) stop_at: Option<u64>,
     /// The inbox is to be read, once the run is live.
     pub(crate) inbox: bool,
+    /// What its instances have of the memory of all.
+    pub(crate) share: Arc<MemoryShare>,
+    /// The place among those that are being rebuilt; held until the run has come to its journal's end.
+    pub(crate) rebuilding: Option<OwnedSemaphorePermit>,
     /// The place among live instances. Held for as long as there is an instance.
     pub(crate) _place: OwnedSemaphorePermit,
 }
@@ -119,34 +127,6 @@ impl Driver {
     /// The function has returned, or the host ended the run; only requests are waited for.
     fn is_ending(&self) -> bool {
         self.shared.lock().machine.is_ending()
-    }
-
-    /// Makes an instance. A rebuild is durable before it, so that a run which takes the process down with it is counted.
-    async fn build(&mut self) {
-        self.event = None;
-        if !std::mem::take(&mut self.fresh) {
-            let resumed = {
-                let mut shared = self.shared.lock();
-                let Shared { machine, clock, .. } = &mut *shared;
-                machine.resume(clock.now_ms(), std::mem::take(&mut self.by_hand))
-            };
-            if let Err(error) = resumed {
-                self.set_aside(error).await;
-                return;
-            }
-            self.carry_out();
-            if !self.durable().await {
-                return;
-            }
-            self.points().pass(Moment::Rebuilt).await;
-        }
-        let (workflow, input) = {
-            let shared = self.shared.lock();
-            let started = shared.machine.started();
-            (started.workflow.clone(), started.input.clone())
-        };
-        let commands = Box::new(self.shared.clone());
-        self.invocation = Some(Invocation::new(self.engine.host(), &self.module, commands, &workflow, &input));
     }
 
     /// One turn of the guest, with timers and messages beside it, and what comes of it.
@@ -284,6 +264,7 @@ impl Driver {
             shared.machine.handle(input, now_ms, random());
         }
         self.carry_out();
+        self.rebuilt();
     }
 
     /// Carries out what the machine has decided, in its order.
@@ -293,12 +274,16 @@ impl Driver {
             match output {
                 Output::Append { entry, bytes } => self.writing.entry(entry, bytes),
                 Output::Deliver(event) => self.event = Some(event),
-                Output::Send { exchange, request, key, .. } => {
+                Output::Send { exchange, request, key, not_after_ms, .. } => {
                     let after = self.writing.hand_over(real_now_ms());
-                    let outside = self.shared.lock().outside.clone();
-                    let store = (self.writing.store().clone(), after);
-                    let points = &self.engine.settings().points;
-                    self.in_flight.send(exchange, request, key, &outside, store, self.sender.clone(), points);
+                    let (outbound, client, not_after_ms) = {
+                        let shared = self.shared.lock();
+                        let not_after_ms = not_after_ms.map(|at_ms| shared.clock.to_real_ms(at_ms));
+                        (shared.outside.outbound(request, key), shared.outside.client.clone(), not_after_ms)
+                    };
+                    let (store, points) = (self.writing.store().clone(), self.points().clone());
+                    let leave = Leave { store, after, not_after_ms, points };
+                    self.in_flight.send(exchange, outbound, client, leave, self.sender.clone());
                 }
                 Output::Abort(exchange) => self.in_flight.abort(exchange),
                 Output::Log(line) => self.writing.log(line),
@@ -323,104 +308,6 @@ impl Driver {
         self.writing.hand_over(real_now_ms());
     }
 
-    /// Gives the instance up where replay brings it back for less than keeping it costs. Says whether that was all.
-    async fn park_if_idle(&mut self) -> bool {
-        let activity = {
-            let shared = self.shared.lock();
-            if !shared.machine.can_park() { None } else { Some(shared.machine.activity()) }
-        };
-        let Some(activity) = activity else { return false };
-        if let Activity::Waiting { what: Awaited::Sleep, until_ms: Some(until_ms) } = activity
-            && self.engine.settings().skip_sleeps
-        {
-            self.shared.lock().clock.skip_to(until_ms);
-            self.time();
-            self.handle(Input::Quiet);
-            return true;
-        }
-        let due = self.due();
-        let near =
-            real_now_ms().saturating_add(u64::try_from(self.engine.settings().keep_quiet.as_millis()).unwrap_or(0));
-        if due.is_some_and(|due| due <= near) {
-            return false;
-        }
-        let now_ms = real_now_ms();
-        let (change, event, end) = match activity {
-            Activity::Blocked(steps) => {
-                let mut change = RunChange::to(Status::Blocked, now_ms);
-                let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
-                change.detail = Some(format!("the outcome of step {} is unknown", names.join(", ")));
-                (change, RunEvent::Blocked(steps), End::Done)
-            }
-            Activity::Waiting { what, until_ms } => {
-                let mut change = RunChange::to(Status::Waiting, now_ms);
-                let what = what.to_string();
-                change.detail = Some(what.clone());
-                change.wake_at_ms = due;
-                (change, RunEvent::Waiting { what, until_ms: due.or(until_ms) }, End::Parked { wake_at_ms: due })
-            }
-            _ => return false,
-        };
-        self.writing.change(change, Some(event));
-        // Before the run is left: whoever takes it up next reads its journal from the disk.
-        if !planted(Fault::ParkBeforeDurable) && !self.durable().await {
-            return true;
-        }
-        self.points().pass(Moment::Parking).await;
-        // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
-        if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
-            self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
-            self.take(message);
-            self.handle(Input::Quiet);
-            return true;
-        }
-        self.invocation = None;
-        self.end = Some(end);
-        true
-    }
-
-    /// Whether all that the instance holds now is in the journal.
-    fn can_be_dropped(&self) -> bool {
-        let shared = self.shared.lock();
-        shared.machine.is_live() && !shared.machine.has_attempts_under_way() && !shared.machine.is_ending()
-    }
-
-    fn points(&self) -> &Points {
-        &self.engine.settings().points
-    }
-
-    fn stop_is_due(&self) -> bool {
-        self.stop_at.is_some_and(|at| real_now_ms() >= at)
-    }
-
-    /// The engine stops, and nothing of the run is under way any more, or its grace is over.
-    fn must_stop(&self) -> bool {
-        self.stop_is_due() || self.stop_at.is_some() && !self.shared.lock().machine.has_attempts_under_way()
-    }
-
-    /// Leaves the run where it is. What is still under way is lost with the process, and the journal says so.
-    async fn stop(&mut self) {
-        self.invocation = None;
-        let mut change = RunChange::to(Status::Queued, real_now_ms());
-        change.detail = Some("stopped with its process; it goes on when it is resumed".to_owned());
-        self.writing.change(change, Some(RunEvent::Parked));
-        self.writing.hand_over(real_now_ms());
-        self.end = Some(End::Done);
-    }
-
-    fn pause(&mut self, error: &Error) {
-        let mut change = RunChange::to(Status::Paused, real_now_ms());
-        change.detail = Some(error.to_string());
-        self.writing.change(change, Some(RunEvent::Paused(error.clone())));
-        self.end = Some(End::Done);
-    }
-
-    async fn set_aside(&mut self, error: Error) {
-        self.pause(&error);
-        self.writing.hand_over(real_now_ms());
-        let _ = self.durable().await;
-    }
-
     /// Waits until everything handed over is on disk.
     async fn durable(&mut self) -> bool {
         let ticket = self.writing.hand_over(real_now_ms());
@@ -431,14 +318,6 @@ impl Driver {
                 false
             }
         }
-    }
-
-    /// Nothing that followed the lost write may be shown or sent. The run goes on from its journal when it is resumed.
-    fn store_failed(&mut self, error: &StoreError) {
-        tracing::error!(run = self.key, %error, "the store failed; the run stops in this process");
-        self.invocation = None;
-        self.engine.watchers().tell(self.key, &RunEvent::Paused(store_error(error)));
-        self.end = Some(End::Done);
     }
 }
 

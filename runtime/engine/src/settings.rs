@@ -17,10 +17,14 @@ pub struct Settings {
     pub durability: Durability,
     /// Instances that may live at once. Runs beyond it wait their turn; quiet ones give their place up.
     pub max_live: usize,
+    /// Runs that are rebuilt from their journals at once. Each is counted before it begins, and forgiven once it has come to the end.
+    pub rebuilds_at_once: usize,
     /// Instances in the pool; the others are made on demand.
     pub pool_instances: u32,
     /// Memory of an instance, in bytes.
     pub instance_memory_bytes: usize,
+    /// Memory of all live instances together, in bytes. Runs beyond it wait their turn; quiet ones give their memory up.
+    pub total_memory_bytes: usize,
     /// Computing time of one turn of workflow code.
     pub workflow_turn: Duration,
     /// Computing time of one turn of a step's body.
@@ -43,8 +47,10 @@ impl Settings {
             data_dir: data_dir.into(),
             durability: Durability::Disk,
             max_live: 1_000,
+            rebuilds_at_once: 2 * std::thread::available_parallelism().map_or(4, usize::from),
             pool_instances: 64,
             instance_memory_bytes: limits::MAX_INSTANCE_MEMORY_BYTES,
+            total_memory_bytes: limits::MAX_TOTAL_MEMORY_BYTES,
             workflow_turn: Duration::from_millis(limits::WORKFLOW_TURN_BUDGET_MS),
             body_turn: Duration::from_millis(limits::BODY_TURN_BUDGET_MS),
             keep_quiet: Duration::from_millis(50),
