@@ -110,7 +110,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<Verdict> {
     }
     verdict.under_way = sum / (plan.kills.max(1) as usize);
     // The last one has nothing to start: what is under way comes to its end.
-    spawn(0)?.to_its_end(&mut said)?;
+    spawn(0)?.end_by_itself(&mut said)?;
     judge(&dir, &said, &world, &mut verdict)?;
     verdict.requests = gate.arrivals().len();
     verdict.took = begun.elapsed();
@@ -187,7 +187,7 @@ impl Victim {
         Ok(())
     }
 
-    fn to_its_end(mut self, said: &mut Vec<String>) -> anyhow::Result<()> {
+    fn end_by_itself(mut self, said: &mut Vec<String>) -> anyhow::Result<()> {
         loop {
             match self.lines.recv_timeout(HANGS) {
                 Ok(line) if line == READY => {}
