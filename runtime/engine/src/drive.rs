@@ -75,6 +75,7 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         stop_at: None,
         inbox: true,
         share,
+        rebuilding: None,
         _place: place,
     })
 }

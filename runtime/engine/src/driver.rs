@@ -21,14 +21,15 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::batch::{Writing, ended};
 use crate::clock::{random, real_now_ms};
-use crate::commands::{Handle, Shared};
+use crate::commands::Handle;
 use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
-use crate::points::{Moment, Points};
+use crate::points::Moment;
 use crate::watch::RunEvent;
 
 mod leave;
+mod rebuild;
 
 /// What a run's task is told.
 #[derive(Debug)]
@@ -81,6 +82,8 @@ pub(crate) struct Driver {
     pub(crate) inbox: bool,
     /// What its instances have of the memory of all.
     pub(crate) share: Arc<MemoryShare>,
+    /// The place among those that are being rebuilt; held until the run has come to its journal's end.
+    pub(crate) rebuilding: Option<OwnedSemaphorePermit>,
     /// The place among live instances. Held for as long as there is an instance.
     pub(crate) _place: OwnedSemaphorePermit,
 }
@@ -129,39 +132,6 @@ impl Driver {
     /// The function has returned, or the host ended the run; only requests are waited for.
     fn is_ending(&self) -> bool {
         self.shared.lock().machine.is_ending()
-    }
-
-    /// Makes an instance. A rebuild is durable before it, so that a run which takes the process down with it is counted.
-    async fn build(&mut self) {
-        self.event = None;
-        if !std::mem::take(&mut self.fresh) {
-            let resumed = {
-                let mut shared = self.shared.lock();
-                let Shared { machine, clock, .. } = &mut *shared;
-                machine.resume(clock.now_ms(), std::mem::take(&mut self.by_hand))
-            };
-            if let Err(error) = resumed {
-                self.set_aside(error).await;
-                return;
-            }
-            self.carry_out();
-            if !self.durable().await {
-                return;
-            }
-            self.points().pass(Moment::Rebuilt).await;
-            // What came while the run was left alone came before what falls due now.
-            if self.inbox {
-                self.read_inbox();
-            }
-        }
-        let (workflow, input) = {
-            let shared = self.shared.lock();
-            let started = shared.machine.started();
-            (started.workflow.clone(), started.input.clone())
-        };
-        let commands = Box::new(self.shared.clone());
-        self.invocation =
-            Some(Invocation::new(self.engine.host(), &self.module, self.share.clone(), commands, &workflow, &input));
     }
 
     /// One turn of the guest, with timers and messages beside it, and what comes of it.
@@ -310,6 +280,7 @@ impl Driver {
             shared.machine.handle(input, now_ms, random());
         }
         self.carry_out();
+        self.rebuilt();
     }
 
     /// Carries out what the machine has decided, in its order.
@@ -326,15 +297,9 @@ impl Driver {
                         let not_after_ms = not_after_ms.map(|at_ms| shared.clock.to_real_ms(at_ms));
                         (shared.outside.outbound(request, key), shared.outside.client.clone(), not_after_ms)
                     };
-                    let leave = Leave { store: self.writing.store().clone(), after, not_after_ms };
-                    self.in_flight.send(
-                        exchange,
-                        outbound,
-                        client,
-                        leave,
-                        self.sender.clone(),
-                        &self.engine.settings().points,
-                    );
+                    let (store, points) = (self.writing.store().clone(), self.points().clone());
+                    let leave = Leave { store, after, not_after_ms, points };
+                    self.in_flight.send(exchange, outbound, client, leave, self.sender.clone());
                 }
                 Output::Abort(exchange) => self.in_flight.abort(exchange),
                 Output::Log(line) => self.writing.log(line),
@@ -359,16 +324,6 @@ impl Driver {
             }
         }
         self.writing.hand_over(real_now_ms());
-    }
-
-    /// Whether all that the instance holds now is in the journal.
-    fn can_be_dropped(&self) -> bool {
-        let shared = self.shared.lock();
-        shared.machine.is_live() && !shared.machine.has_attempts_under_way() && !shared.machine.is_ending()
-    }
-
-    fn points(&self) -> &Points {
-        &self.engine.settings().points
     }
 
     /// Waits until everything handed over is on disk.

@@ -48,14 +48,12 @@ impl InFlight {
         client: HttpClient,
         leave: Leave,
         driver: UnboundedSender<Message>,
-        points: &Points,
     ) {
         let (handle, teardown) = Teardown::new();
         self.0.insert(exchange, handle);
-        let Leave { store, after, not_after_ms } = leave;
+        let Leave { store, after, not_after_ms, points } = leave;
         // Whatever becomes of the task, the run hears of its request: it may have left.
         let untold = Untold { exchange, driver: Some(driver) };
-        let points = points.clone();
         let at_once = planted(Fault::SendBeforeDurable);
         tokio::spawn(async move {
             let untold = untold;
@@ -124,6 +122,8 @@ pub(crate) struct Leave {
     pub(crate) after: Ticket,
     /// And before this real time: its key is dead then.
     pub(crate) not_after_ms: Option<u64>,
+    /// Who looks on.
+    pub(crate) points: Points,
 }
 
 fn not_sent(exchange: Exchange, error: Error) -> Message {

@@ -44,6 +44,7 @@ struct Inner {
     timers: Mutex<BTreeSet<(u64, RunKey)>>,
     timers_changed: Arc<Notify>,
     places: Arc<Semaphore>,
+    rebuilds: Arc<Semaphore>,
     idle: Notify,
 }
 
@@ -86,6 +87,7 @@ impl Engine {
     #[must_use]
     pub fn over(settings: Settings, store: Arc<dyn Store>, host: Host, client: HttpClient, reach: Reach) -> Self {
         let places = Arc::new(Semaphore::new(settings.max_live));
+        let rebuilds = Arc::new(Semaphore::new(settings.rebuilds_at_once.max(1)));
         let engine = Self(Arc::new(Inner {
             settings,
             store,
@@ -98,6 +100,7 @@ impl Engine {
             timers: Mutex::default(),
             timers_changed: Arc::default(),
             places,
+            rebuilds,
             idle: Notify::new(),
         }));
         crate::timers::start(&engine);
@@ -263,6 +266,10 @@ impl Engine {
 
     pub(crate) fn places(&self) -> &Arc<Semaphore> {
         &self.0.places
+    }
+
+    pub(crate) fn rebuilds(&self) -> &Arc<Semaphore> {
+        &self.0.rebuilds
     }
 
     pub(crate) fn timers(&self) -> MutexGuard<'_, BTreeSet<(u64, RunKey)>> {

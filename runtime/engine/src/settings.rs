@@ -19,6 +19,8 @@ pub struct Settings {
     pub max_database_bytes: Option<u64>,
     /// Instances that may live at once. Runs beyond it wait their turn; quiet ones give their place up.
     pub max_live: usize,
+    /// Runs that are rebuilt from their journals at once. Each is counted before it begins, and forgiven once it has come to the end.
+    pub rebuilds_at_once: usize,
     /// Instances in the pool; the others are made on demand.
     pub pool_instances: u32,
     /// Memory of an instance, in bytes.
@@ -50,6 +52,7 @@ impl Settings {
             durability: Durability::Disk,
             max_database_bytes: None,
             max_live: 1_000,
+            rebuilds_at_once: 2 * std::thread::available_parallelism().map_or(4, usize::from),
             pool_instances: 64,
             instance_memory_bytes: limits::MAX_INSTANCE_MEMORY_BYTES,
             total_memory_bytes: limits::MAX_TOTAL_MEMORY_BYTES,

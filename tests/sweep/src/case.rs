@@ -4,8 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use serde_json::Value;
+use stepwell_core::journal::codec;
+use stepwell_core::journal::print::{Printer, Times};
 use stepwell_engine::RunEvent;
 use stepwell_engine::store::Gather;
 
@@ -120,7 +122,7 @@ fn attempt(case: &Case<'_>) -> anyhow::Result<Outcome> {
     if let Some(task) = shop {
         task.abort();
     }
-    judge::holds(&remains, &lives)?;
+    judge::holds(&remains, &lives).map_err(|error| anyhow!("{error:#}\n{}", print(&remains.journal)))?;
     Ok(Outcome { remains, lives, trails, dropped })
 }
 
@@ -137,6 +139,12 @@ fn check(life: &Life, fate: &Fate) -> anyhow::Result<bool> {
         }
         Ending::Refused(error) => bail!("the engine refuses: {error}"),
     }
+}
+
+/// A journal for people.
+fn print(journal: &[Vec<u8>]) -> String {
+    let entries: Vec<_> = (0..).zip(journal).filter_map(|(seq, bytes)| codec::decode(seq, bytes).ok()).collect();
+    Printer::print(&entries, Times::Relative)
 }
 
 fn of_shop(record: &Value) -> Done {

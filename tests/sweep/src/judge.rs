@@ -60,10 +60,11 @@ pub fn holds(remains: &Remains, lives: &[Life]) -> anyhow::Result<()> {
         bail!("the replay of the ended run differs: {mismatch}");
     }
     if remains.row.status == Status::Blocked {
-        // Only what may have happened and must not happen twice stops a run.
+        // Only what may have happened and must not happen twice stops a run: it is not known whether it did, or it did and its step could
+        // not come to an end by what is recorded of it.
         let unknown = ledger.steps().find(|step| step.unknown).context("the run is blocked, and no step is unknown")?;
-        let may_have = unknown.effects.iter().any(|effect| effect.known == Known::Unknown);
-        ensure!(may_have, "step {} is unknown, and everything is known of it", unknown.begun.step);
+        let may_have = unknown.effects.iter().any(|effect| effect.known != Known::NotDone);
+        ensure!(may_have, "step {} is unknown, and nothing of it was done", unknown.begun.step);
     } else {
         ensure!(ledger.ended(), "the run is {} and its journal has no end", remains.row.status);
     }
@@ -114,8 +115,13 @@ pub fn same(remains: &Remains, whole: &Remains) -> anyhow::Result<()> {
         .iter()
         .any(|entry| matches!(&entry.record, Record::StepBegun(begun) if begun.effect == EffectClass::Once));
     if once && remains.row.status == Status::Blocked {
-        // `holds` has seen that it is rightly so.
-        return Ok(());
+        // `holds` has seen that something may have been done. What is recorded as done is answered from the record: no death makes that
+        // unknown where the body asks for the same again.
+        let ledger = Ledger::read(&remains.journal).map_err(anyhow::Error::msg)?;
+        let known =
+            ledger.steps().find(|step| step.unknown && step.effects.iter().all(|effect| effect.known == Known::Done));
+        return known
+            .map_or(Ok(()), |step| bail!("step {} is unknown, and everything is known of it", step.begun.step));
     }
     ensure!(
         remains.row.status == whole.row.status,

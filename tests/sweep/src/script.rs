@@ -127,6 +127,9 @@ fn act(act: &Act) -> Value {
         Act::Fire(one) => json!({ "kind": "fire", "call": call(one) }),
         Act::SendOrDelay(one, ms) => json!({ "kind": "sendOrDelay", "call": call(one), "ms": short(*ms) }),
         Act::Delay(ms) => json!({ "kind": "delay", "ms": short(*ms).min(40) }),
+        Act::GiveUpAndRepeat(one, ms) => {
+            json!({ "kind": "giveUpAndRepeat", "call": call(one), "ms": short(*ms).min(40) })
+        }
         Act::Token => json!({ "kind": "token" }),
         Act::Sibling(n) => json!({ "kind": "sibling", "n": n }),
         Act::Misuse => json!({ "kind": "misuse" }),

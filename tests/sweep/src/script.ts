@@ -6,7 +6,7 @@ interface Call {
   timeoutMs: number | null; renewOn: number[]; then: "fail" | "ignore" | "repeat"; times: number;
 }
 type Act =
-  | { kind: "send" | "fire"; call: Call } | { kind: "sendAll"; calls: Call[] } | { kind: "sendOrDelay"; call: Call; ms: number }
+  | { kind: "send" | "fire"; call: Call } | { kind: "sendAll"; calls: Call[] } | { kind: "sendOrDelay" | "giveUpAndRepeat"; call: Call; ms: number }
   | { kind: "delay"; ms: number } | { kind: "sibling"; n: number } | { kind: "token" | "misuse" | "log" | "chance" };
 interface Body { acts: Act[]; end: string; afterMs: number }
 interface Plan { name: string; options: StepOptions; bodies: Body[] }
@@ -50,6 +50,11 @@ export const script = workflow("script", async (context: Context<Script>) => {
       case "sendAll": { await Promise.all(act.calls.map(send)); return; }
       case "fire": { send(act.call).catch(() => {}); return; }
       case "sendOrDelay": { await Promise.race([send({ ...act.call, then: "ignore" }), body.delay(act.ms)]); return; }
+      case "giveUpAndRepeat": {
+        const first = send(act.call).then(() => true, () => true);
+        if (!(await Promise.race([first, body.delay(act.ms).then(() => false)]))) await send(act.call);
+        return;
+      }
       case "delay": return body.delay(act.ms);
       case "token": {
         token ??= body.http.get(`${url}/token`, { timeoutMs: 1_000 }).catch((error: unknown) => { token = undefined; throw error; });

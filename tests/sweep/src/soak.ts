@@ -10,7 +10,7 @@ interface Input {
 }
 
 export const load = workflow("load", async ({ input: { n, url, once, napMs }, step, sleep }: Context<Input>) => {
-  const retry = { initialMs: 20, maxMs: 200, maxAttempts: 50 };
+  const retry = { initialMs: 20, maxMs: 200, maxAttempts: 100 };
   const post = (name: string, effect: "keyed" | "once") =>
     step.run(name, async ({ http }) => (await http.post(`${url}/${name}/${n}`, { json: { n } }).ensureOk()).json(), { effect, retry });
 

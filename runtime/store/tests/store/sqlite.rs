@@ -46,6 +46,30 @@ fn everything_is_there_after_opening_again() {
 }
 
 #[test]
+fn a_database_that_has_lost_acknowledged_rows_is_refused() {
+    let directory = tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    let run = start(&open(directory.path()), "run_1");
+    std::fs::copy(file("stepwell.db"), file("older")).unwrap();
+    let store = open(directory.path());
+    store.flush(store.append(numbered(run, 1))).unwrap();
+    drop(store);
+    std::fs::rename(file("stepwell.db"), file("newest")).unwrap();
+    std::fs::copy(file("older"), file("stepwell.db")).unwrap();
+    // The run and its first entry; the second one is missing.
+    let behind = StoreError::Behind { found: 2, acknowledged: 3, mark: file("stepwell.mark") };
+    assert_eq!(refused(directory.path()), behind);
+    assert_eq!(refused(directory.path()), behind, "being asked twice changes nothing");
+    std::fs::rename(file("newest"), file("stepwell.db")).unwrap();
+    assert_eq!(length(&open(directory.path()), run), 2);
+
+    // Whoever deletes the mark takes the older one on. A mark that is no mark says nothing either.
+    std::fs::copy(file("older"), file("stepwell.db")).unwrap();
+    std::fs::write(file("stepwell.mark"), "00000000000000000003 1\n").unwrap();
+    assert_eq!(length(&open(directory.path()), run), 1);
+}
+
+#[test]
 fn a_database_is_there_as_a_whole_or_not_at_all() {
     let directory = tempdir().unwrap();
     let missing = Some(StoreError::Missing(directory.path().to_owned()));

@@ -102,13 +102,15 @@ pub fn run(plan: &Plan) -> anyhow::Result<Verdict> {
     for _ in 0..plan.kills {
         let mut victim = spawn(plan.runs)?;
         victim.until(READY, &mut said)?;
-        victim.until_time(Duration::from_millis(random.random_range(100..900)), &mut said)?;
+        // Some way into its work, however fast the machine is, and then at any moment.
+        victim.until_lines(random.random_range(1..40), &mut said)?;
+        victim.until_time(Duration::from_millis(random.random_range(0..300)), &mut said)?;
         victim.kill(&mut said)?;
         sum += under_way(&dir)?;
     }
     verdict.under_way = sum / (plan.kills.max(1) as usize);
     // The last one has nothing to start: what is under way comes to its end.
-    spawn(0)?.to_its_end(&mut said)?;
+    spawn(0)?.end_by_itself(&mut said)?;
     judge(&dir, &said, &world, &mut verdict)?;
     verdict.requests = gate.arrivals().len();
     verdict.took = begun.elapsed();
@@ -159,6 +161,13 @@ impl Victim {
         }
     }
 
+    fn until_lines(&mut self, lines: usize, said: &mut Vec<String>) -> anyhow::Result<()> {
+        for _ in 0..lines {
+            said.push(self.lines.recv_timeout(HANGS).context("the victim says nothing more")?);
+        }
+        Ok(())
+    }
+
     fn until_time(&mut self, time: Duration, said: &mut Vec<String>) -> anyhow::Result<()> {
         let end = Instant::now() + time;
         loop {
@@ -178,7 +187,7 @@ impl Victim {
         Ok(())
     }
 
-    fn to_its_end(mut self, said: &mut Vec<String>) -> anyhow::Result<()> {
+    fn end_by_itself(mut self, said: &mut Vec<String>) -> anyhow::Result<()> {
         loop {
             match self.lines.recv_timeout(HANGS) {
                 Ok(line) if line == READY => {}
@@ -206,7 +215,12 @@ fn rows(dir: &Path) -> anyhow::Result<Vec<RunRow>> {
 }
 
 fn under_way(dir: &Path) -> anyhow::Result<usize> {
-    Ok(stepwell_store::read_only(dir)?.unfinished()?.runs.iter().filter(|row| row.status != Status::Blocked).count())
+    Ok(stepwell_store::read_only(dir)?
+        .unfinished()?
+        .runs
+        .iter()
+        .filter(|row| !matches!(row.status, Status::Blocked | Status::Paused))
+        .count())
 }
 
 fn judge(dir: &Path, said: &[String], world: &World, verdict: &mut Verdict) -> anyhow::Result<()> {
