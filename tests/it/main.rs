@@ -3,6 +3,7 @@
 mod cli;
 mod determinism;
 mod effects;
+mod examples;
 mod interrupts;
 mod journals;
 mod kill;

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 /// The `stepwell` program, and the `shop` that stands for the world.
 ///
-/// They are built by cargo on first use, into `CARGO_TARGET_DIR` or the workspace's `target`. `STEPWELL_BIN` names another
-/// `stepwell`, e.g. one that was built to be released; the shop is then built all the same.
+/// They are built by cargo on first use, into `CARGO_TARGET_DIR` or the workspace's `target`. `STEPWELL_BIN` and `SHOP_BIN` name
+/// others, e.g. one that was built to be released.
 pub struct Stepwell;
 
 impl Stepwell {
@@ -24,7 +24,7 @@ impl Stepwell {
     /// The path of `shop`.
     #[must_use]
     pub fn shop() -> PathBuf {
-        built().join("shop")
+        std::env::var_os("SHOP_BIN").map_or_else(|| built().join("shop"), PathBuf::from)
     }
 
     /// The workspace's folder.
