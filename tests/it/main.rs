@@ -3,6 +3,7 @@
 mod cli;
 mod determinism;
 mod effects;
+mod examples;
 mod hostile;
 mod interrupts;
 mod journals;

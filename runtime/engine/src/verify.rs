@@ -31,8 +31,10 @@ impl Engine {
         self.verify_on(run, None).await
     }
 
+    /// The same, on the module of that digest.
     pub(crate) async fn verify_on(&self, run: &RunRef, digest: Option<&Digest>) -> Result<Verdict, Error> {
         let machine = self.machine(run.key, Mode::Verify)?;
+        let other_code = digest.is_some_and(|digest| digest != machine.digest());
         let loaded = self.loaded(digest.unwrap_or(machine.digest())).await?;
         let started = machine.started().clone();
         // A run that the host ended came to its end between two turns: there is nothing to compare it with.
@@ -69,6 +71,7 @@ impl Engine {
                 match output {
                     Output::Deliver(next) => event = Some(next),
                     Output::Verified => return Ok(Verdict::Same),
+                    Output::Stopped(mismatch) if other_code => return Ok(Verdict::Differs(mismatch.on_other_code())),
                     Output::Stopped(mismatch) => return Ok(Verdict::Differs(mismatch)),
                     _ => {}
                 }
