@@ -81,16 +81,14 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
 }
 
 /// Marks the run as paused, as far as the store lets it, and tells its watchers why.
-async fn set_aside(engine: &Engine, key: RunKey, error: &Error) {
+pub(crate) async fn set_aside(engine: &Engine, key: RunKey, error: &Error) {
     let mut change = RunChange::to(Status::Paused, real_now_ms());
     change.detail = Some(error.to_string());
-    let entries = engine.store().read().journal(key).map(|journal| journal.len() as u64);
-    if let Ok(entries) = entries {
-        let append = stepwell_store::Append::entries(key, entries, Vec::new()).with_change(change);
-        let ticket = engine.store().append(append);
-        if let Err(error) = engine.store().durable(ticket).await {
-            tracing::error!(run = key, %error, "the run could not be marked as paused");
-        }
+    // Whatever stopped the run before: its journal may be unreadable, and takes nothing more for now.
+    engine.store().recover(key);
+    let ticket = engine.store().append(stepwell_store::Append::change(key, change));
+    if let Err(error) = engine.store().durable(ticket).await {
+        tracing::error!(run = key, %error, "the run could not be marked as paused");
     }
     engine.watchers().tell(key, &RunEvent::Paused(error.clone()));
 }

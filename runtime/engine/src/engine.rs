@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::real_now_ms;
-use crate::drive::{Task, drive};
+use crate::drive::{Task, drive, set_aside};
 use crate::driver::{End, Message};
 use crate::effects::store_error;
 use crate::fault::{Fault, planted};
@@ -192,7 +192,9 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub fn recover(&self) -> Result<(), Error> {
-        let list = self.store().read().unfinished().map_err(|error| store_error(&error))?;
+        let reads = self.store().read();
+        let list = reads.unfinished().map_err(|error| store_error(&error))?;
+        let with_events = reads.runs_with_events().map_err(|error| store_error(&error))?;
         for unreadable in &list.unreadable {
             tracing::error!(run = unreadable.key, reason = unreadable.reason, "a run cannot be read and is set aside");
         }
@@ -201,21 +203,17 @@ impl Engine {
                 Status::Running if planted(Fault::ForgetRunning) => {}
                 Status::Queued | Status::Running => self.wake(row.key),
                 Status::Waiting if planted(Fault::ForgetTimers) => {}
-                Status::Waiting => match row.wake_at_ms {
-                    Some(at_ms) => self.arm(at_ms, row.key),
-                    None => self.wake_if_inbox(&row),
-                },
+                // An event may have come while the process was down, or just before it ended.
+                Status::Waiting if with_events.binary_search(&row.key).is_ok() => self.wake(row.key),
+                Status::Waiting | Status::Blocked => {
+                    if let Some(at_ms) = row.wake_at_ms {
+                        self.arm(at_ms, row.key);
+                    }
+                }
                 _ => {}
             }
         }
         Ok(())
-    }
-
-    /// An event may have come while the process was down, or just before it ended.
-    fn wake_if_inbox(&self, row: &RunRow) {
-        if self.store().read().inbox(row.key, 0).is_ok_and(|events| !events.is_empty()) {
-            self.wake(row.key);
-        }
     }
 
     /// Stops every live run where it is. Their requests are waited for, for a while; what is recorded is durable.
@@ -331,7 +329,7 @@ impl Engine {
         let engine = self.clone();
         tokio::spawn(async move {
             let own = sender.clone();
-            let end = drive(&engine, Task { run, fresh, by_hand, sender, messages }).await;
+            let end = supervised(&engine, Task { run, fresh, by_hand, sender, messages }).await;
             // A task that parked has left already, and another may have come since.
             if engine.tasks().get(&run).is_some_and(|sender| sender.same_channel(&own)) {
                 engine.tasks().remove(&run);
@@ -363,6 +361,21 @@ impl Engine {
     pub(crate) fn arm(&self, at_ms: u64, run: RunKey) {
         self.timers().insert((at_ms, run));
         self.0.timers_changed.notify_one();
+    }
+}
+
+/// Drives a run; a fault of this program's own sets the run aside, visibly, and takes nothing else with it.
+async fn supervised(engine: &Engine, task: Task) -> End {
+    let (driven, run) = (engine.clone(), task.run);
+    let driving = tokio::spawn(async move { drive(&driven, task).await });
+    match driving.await {
+        Ok(end) => end,
+        Err(error) => {
+            let error = Error::new(Code::Internal, format!("a fault of Stepwell's own stopped the run: {error}"));
+            tracing::error!(run, %error, "the run is set aside");
+            set_aside(engine, run, &error).await;
+            End::Done
+        }
     }
 }
 

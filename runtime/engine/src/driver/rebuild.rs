@@ -32,6 +32,10 @@ impl Driver {
                 return;
             }
             self.points().pass(Moment::Rebuilt).await;
+            // What came while the run was left alone came before what falls due now.
+            if self.inbox {
+                self.read_inbox();
+            }
         }
         let (workflow, input) = {
             let shared = self.shared.lock();
@@ -45,6 +49,8 @@ impl Driver {
 
     /// Waits for a place among those that are rebuilt. Not if the run is to be left meanwhile.
     async fn turn_comes(&mut self) -> bool {
+        // A rebuild that did not come to its end holds one still.
+        self.rebuilding = None;
         let places = self.engine.rebuilds().clone();
         let mut place = std::pin::pin!(places.acquire_owned());
         loop {
