@@ -113,6 +113,7 @@ impl Driver {
             if self.invocation.is_some() {
                 self.turn().await;
                 self.catch_up();
+                self.ask();
                 // A run that always has something to do gives way to others now and then.
                 tokio::task::consume_budget().await;
             }
@@ -209,6 +210,12 @@ impl Driver {
             () = until(self.stop_at) => {}
         }
         self.catch_up();
+        self.ask();
+    }
+
+    /// Asks what a quiet guest is to be given. After whatever has happened: what fell due or came meanwhile says by itself only that
+    /// something can be given, and a run that is not asked for it waits without end.
+    fn ask(&mut self) {
         if self.invocation.is_some() && self.event.is_none() && self.end.is_none() {
             self.handle(Input::Quiet);
         }

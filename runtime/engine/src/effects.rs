@@ -52,9 +52,9 @@ impl InFlight {
         let (handle, teardown) = Teardown::new();
         self.0.insert(exchange, handle);
         let Leave { store, after, not_after_ms, points } = leave;
+        let at_once = planted(Fault::SendBeforeDurable);
         // Whatever becomes of the task, the run hears of its request: it may have left.
         let untold = Untold { exchange, driver: Some(driver) };
-        let at_once = planted(Fault::SendBeforeDurable);
         tokio::spawn(async move {
             let untold = untold;
             let durable = tokio::select! {

@@ -49,6 +49,8 @@ impl Driver {
 
     /// Waits for a place among those that are rebuilt. Not if the run is to be left meanwhile.
     async fn turn_comes(&mut self) -> bool {
+        // A rebuild that did not come to its end holds one still.
+        self.rebuilding = None;
         let places = self.engine.rebuilds().clone();
         let mut place = std::pin::pin!(places.acquire_owned());
         loop {
