@@ -23,6 +23,7 @@ use crate::clock::{random, real_now_ms};
 use crate::commands::{Handle, Shared};
 use crate::effects::{InFlight, store_error};
 use crate::engine::Engine;
+use crate::slice::Slice;
 use crate::watch::RunEvent;
 
 /// What a run's task is told.
@@ -79,7 +80,9 @@ pub(crate) struct Driver {
 impl Driver {
     /// Drives the run until it is over, set aside, or waits for something that is not near.
     pub(crate) async fn run(mut self) -> End {
+        let mut slice = Slice::begin();
         loop {
+            slice.give_way().await;
             if let Some(end) = self.end.take() {
                 // Whoever takes the run up next reads its journal from the disk.
                 let _ = self.durable().await;

@@ -12,6 +12,7 @@ mod engine;
 mod modules;
 mod reach;
 mod settings;
+mod slice;
 mod start;
 mod timers;
 mod verify;

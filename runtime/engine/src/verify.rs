@@ -11,6 +11,7 @@ use crate::clock::RunClock;
 use crate::commands::Handle;
 use crate::effects::Outside;
 use crate::engine::Engine;
+use crate::slice::Slice;
 use crate::start::RunRef;
 
 /// What a replay has shown.
@@ -46,7 +47,9 @@ impl Engine {
         let commands = Box::new(shared.clone());
         let mut invocation = Invocation::new(self.host(), &loaded.module, commands, &started.workflow, &started.input);
         let mut event: Option<Event> = None;
+        let mut slice = Slice::begin();
         loop {
+            slice.give_way().await;
             if !must_return && shared.lock().machine.at_frontier() && event.is_none() {
                 return Ok(Verdict::Same);
             }
