@@ -71,3 +71,16 @@ async fn what_a_run_does() {
 async fn what_a_module_is() {
     all_come_to_their_ends(guests("modules")).await;
 }
+
+/// On one thread, so that it is the run's own giving way that is seen.
+#[tokio::test]
+async fn a_run_of_many_short_turns_lets_others_run_between_them() {
+    let house = House::new(Budget::Default).await;
+    let busy =
+        guests("runs").into_iter().find(|guest| guest.name == "ten-thousand-steps").expect("there is such a guest");
+    let module = house.engine.add_module(busy.component.expect("it is a component")).await.expect("it is a module");
+    let run = house.begin(&module.digest).await;
+    house.neighbour().await;
+    let row = house.engine.run(&run.id).expect("it can be read").expect("it is there");
+    assert!(!row.status.is_finished(), "the neighbour was to wait for none of the ten thousand steps");
+}

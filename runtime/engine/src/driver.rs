@@ -26,6 +26,7 @@ use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::points::Moment;
+use crate::slice::Slice;
 use crate::watch::RunEvent;
 
 mod leave;
@@ -91,7 +92,9 @@ pub(crate) struct Driver {
 impl Driver {
     /// Drives the run until it is over, set aside, or waits for something that is not near.
     pub(crate) async fn run(mut self) -> End {
+        let mut slice = Slice::begin();
         loop {
+            slice.give_way().await;
             if let Some(end) = self.end.take() {
                 // Whoever takes the run up next reads its journal from the disk.
                 if !planted(Fault::ParkBeforeDurable) {
@@ -114,8 +117,6 @@ impl Driver {
                 self.turn().await;
                 self.catch_up();
                 self.ask();
-                // A run that always has something to do gives way to others now and then.
-                tokio::task::consume_budget().await;
             }
             while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || self.is_ending()) {
                 if self.must_stop() {

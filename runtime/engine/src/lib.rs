@@ -14,6 +14,7 @@ mod modules;
 mod points;
 mod reach;
 mod settings;
+mod slice;
 mod start;
 mod timers;
 mod verify;

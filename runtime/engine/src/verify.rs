@@ -11,6 +11,7 @@ use crate::clock::RunClock;
 use crate::commands::Handle;
 use crate::effects::Outside;
 use crate::engine::Engine;
+use crate::slice::Slice;
 use crate::start::RunRef;
 
 /// What a replay has shown.
@@ -50,7 +51,9 @@ impl Engine {
         let mut invocation =
             Invocation::new(self.host(), &loaded.module, share, commands, &started.workflow, &started.input);
         let mut event: Option<Event> = None;
+        let mut slice = Slice::begin();
         loop {
+            slice.give_way().await;
             if !must_return && shared.lock().machine.at_frontier() && event.is_none() {
                 return Ok(Verdict::Same);
             }

@@ -2,6 +2,7 @@
 ;; in workflow code: succeeded null
 ;; in a body: succeeded null
 ;; budget: default
+;; status text: 1024 bytes
 (func $evil
   (local $n i32)
   (loop $again

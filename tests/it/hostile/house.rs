@@ -79,14 +79,25 @@ impl House {
         self.run_with(digest, Json::null(), Vec::new()).await
     }
 
+    /// Lets a run begin, and does not wait for it.
+    pub(crate) async fn begin(&self, digest: &Digest) -> RunRef {
+        let run = self.start(digest, Json::null(), Vec::new()).await;
+        self.engine.go(&run);
+        run
+    }
+
     pub(crate) async fn run_with(&self, digest: &Digest, input: Json, events: Vec<(String, Json)>) -> Seen {
-        let start =
-            StartRun { digest: digest.clone(), workflow: None, input, run_key: None, run_timeout_ms: None, events };
-        let run = self.engine.start(start).await.unwrap_or_else(|error| panic!("the run does not start: {error}"));
+        let run = self.start(digest, input, events).await;
         let mut happenings = self.engine.watch(run.key);
         self.engine.go(&run);
         let end = follow(&mut happenings).await;
         Seen { run, end }
+    }
+
+    async fn start(&self, digest: &Digest, input: Json, events: Vec<(String, Json)>) -> RunRef {
+        let start =
+            StartRun { digest: digest.clone(), workflow: None, input, run_key: None, run_timeout_ms: None, events };
+        self.engine.start(start).await.unwrap_or_else(|error| panic!("the run does not start: {error}"))
     }
 
     /// The run that means well. It must end as it always does.

@@ -59,6 +59,15 @@ pub(crate) fn check(house: &House, guest: &Guest, seen: &Seen) {
         let after: Vec<String> = journal[sleeping + 1..].iter().map(kind).collect();
         assert_eq!(after.join(" "), text, "{name}: entries after what was there before");
     }
+    for bytes in guest.says("status text") {
+        let row =
+            house.engine.store().read().run_by_number(seen.run.key).expect("it can be read").expect("it is there");
+        assert_eq!(format!("{} bytes", row.status_text.unwrap_or_default().len()), bytes, "{name}");
+    }
+    for bytes in guest.says("longest line") {
+        let longest = house.logs(&seen.run).iter().map(|line| line.text.len()).max().unwrap_or_default();
+        assert_eq!(format!("{longest} bytes"), bytes, "{name}");
+    }
     for text in guest.says("log") {
         let lines = house.logs(&seen.run);
         let (count, last) = text.split_once(" lines, the last of them ").expect("a count and a text");
