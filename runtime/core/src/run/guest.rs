@@ -15,6 +15,8 @@ pub(super) struct Guest {
     pub(super) turn: u64,
     /// The recorded time of the latest of them.
     pub(super) turn_ms: u64,
+    /// Operations that it has been given the numbers of.
+    pub(super) begun: usize,
     /// Operations begun and neither delivered nor closed.
     pub(super) open: usize,
     /// Whose turn it is.
@@ -43,6 +45,7 @@ impl Guest {
             cursor: 0,
             turn: 0,
             turn_ms: start_ms,
+            begun: 0,
             open: 0,
             owner: Owner::Workflow,
             void: false,
@@ -50,6 +53,12 @@ impl Guest {
             randoms: 0,
             log_lines: 0,
         }
+    }
+
+    /// It is given the number of an operation.
+    pub(super) fn begins(&mut self) {
+        self.begun += 1;
+        self.open += 1;
     }
 
     /// A body is told something.

@@ -19,7 +19,7 @@ impl Machine {
         check_name("step", name)?;
         let begun = self.decided(name, options)?;
         if let Some(op) = self.replayed(Came::Step(name))? {
-            self.guest.open += 1;
+            self.guest.begins();
             return Ok(op);
         }
         let op = begun.op;
@@ -82,7 +82,7 @@ impl Machine {
     pub(super) fn begun(&mut self, now_ms: u64, record: Record) {
         self.record(now_ms, record);
         self.guest.cursor = self.state.script.len();
-        self.guest.open += 1;
+        self.guest.begins();
     }
 }
 
