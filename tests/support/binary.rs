@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 /// The `stepwell` program, and the `shop` that stands for the world.
 ///
-/// They are built by cargo on first use, into `CARGO_TARGET_DIR` or the workspace's `target`. `STEPWELL_BIN` names another
-/// `stepwell`, e.g. one that was built to be released; the shop is then built all the same.
+/// They are built by cargo on first use, into `CARGO_TARGET_DIR` or the workspace's `target`. `STEPWELL_BIN` and `SHOP_BIN` name
+/// others, e.g. a `stepwell` that was built to be released.
 pub struct Stepwell;
 
 impl Stepwell {
@@ -24,7 +24,7 @@ impl Stepwell {
     /// The path of `shop`.
     #[must_use]
     pub fn shop() -> PathBuf {
-        built().join("shop")
+        std::env::var_os("SHOP_BIN").map_or_else(|| built().join("shop"), PathBuf::from)
     }
 
     /// The workspace's folder.
@@ -64,8 +64,12 @@ fn built() -> &'static Path {
             .status()
             .expect("cargo runs");
         assert!(status.success(), "cargo build of stepwell and shop: {status}");
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), |dir| workspace.join(dir));
-        target.join("debug")
+        target_dir().join("debug")
     })
+}
+
+/// Where cargo builds.
+pub(crate) fn target_dir() -> PathBuf {
+    let workspace = Stepwell::workspace();
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), |dir| workspace.join(dir))
 }
