@@ -12,4 +12,5 @@ mod layers;
 mod limits;
 mod replay;
 mod runs;
+mod rust_guests;
 mod time;

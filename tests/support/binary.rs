@@ -65,8 +65,12 @@ fn built() -> &'static Path {
             .status()
             .expect("cargo runs");
         assert!(status.success(), "cargo build --workspace --bins: {status}");
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), |dir| workspace.join(dir));
-        target.join("debug")
+        target_dir().join("debug")
     })
+}
+
+/// Where cargo builds.
+pub(crate) fn target_dir() -> PathBuf {
+    let workspace = Stepwell::workspace();
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), |dir| workspace.join(dir))
 }
