@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use anstyle::{AnsiColor, Reset};
+use serde::Serialize;
 use serde_json::{Value, json};
 use stepwell_core::contract::{Level, Operation};
 use stepwell_core::ids::StepId;
 use stepwell_core::journal::entry::{AttemptOutcome, Entry, Next, Record, RunOutcome};
-use stepwell_core::json::Json;
 use stepwell_engine::RunEvent;
 
 use super::exit::style;
@@ -86,11 +86,11 @@ fn attempt_line(step: &str, n: u32, took_ms: u64, outcome: &AttemptOutcome, now_
 pub(super) fn json_event(event: &RunEvent) -> Value {
     match event {
         RunEvent::Entry { seq, entry } => {
-            json!({ "event": "entry", "seq": seq, "atMs": entry.at_ms, "entry": entry.record })
+            json!({ "event": "entry", "seq": seq, "atMs": entry.at_ms, "entry": tree(&entry.record) })
         }
         RunEvent::Log(line) => json!({
             "event": "log", "atMs": line.at_ms, "level": line.level, "step": line.step.as_ref().map(ToString::to_string),
-            "message": line.message, "fields": line.fields,
+            "message": line.message, "fields": tree(&line.fields),
         }),
         RunEvent::StatusText(text) => json!({ "event": "status", "text": text }),
         RunEvent::Waiting { what, until_ms } => json!({ "event": "waiting", "for": what, "untilMs": until_ms }),
@@ -98,18 +98,19 @@ pub(super) fn json_event(event: &RunEvent) -> Value {
             json!({ "event": "blocked", "steps": steps.iter().map(ToString::to_string).collect::<Vec<_>>() })
         }
         RunEvent::Ended(outcome) => match outcome {
-            RunOutcome::Succeeded(value) => json!({ "event": "ended", "status": "succeeded", "result": raw(value) }),
-            RunOutcome::Failed(error) => json!({ "event": "ended", "status": "failed", "error": error }),
-            RunOutcome::Cancelled(error) => json!({ "event": "ended", "status": "cancelled", "error": error }),
+            RunOutcome::Succeeded(value) => json!({ "event": "ended", "status": "succeeded", "result": tree(value) }),
+            RunOutcome::Failed(error) => json!({ "event": "ended", "status": "failed", "error": tree(error) }),
+            RunOutcome::Cancelled(error) => json!({ "event": "ended", "status": "cancelled", "error": tree(error) }),
         },
-        RunEvent::Paused(error) => json!({ "event": "paused", "error": error }),
+        RunEvent::Paused(error) => json!({ "event": "paused", "error": tree(error) }),
         RunEvent::Parked => json!({ "event": "parked" }),
     }
 }
 
-/// The value as a tree; as its text where it is nested too deeply to be one.
-fn raw(value: &Json) -> Value {
-    value.to_value().unwrap_or_else(|| Value::String(value.to_string()))
+/// What it is in JSON as a tree; as its text where it is nested too deeply to be one.
+pub(super) fn tree(value: &impl Serialize) -> Value {
+    serde_json::to_value(value)
+        .unwrap_or_else(|_| Value::String(serde_json::to_string(value).unwrap_or_else(|error| error.to_string())))
 }
 
 fn level(level: Level) -> &'static str {

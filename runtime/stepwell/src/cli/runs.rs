@@ -11,7 +11,7 @@ use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status};
 
 use super::DataDir;
 use super::exit::Exit;
-use super::render::clock;
+use super::render::{self, clock};
 
 /// Arguments of `stepwell runs`.
 #[derive(Debug, Args)]
@@ -166,7 +166,7 @@ fn journal(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> 
     for (seq, bytes) in entries {
         let entry = codec::decode(seq, &bytes).map_err(|error| Exit::Failed.with(error))?;
         if json {
-            anstream::println!("{}", json!({ "seq": seq, "atMs": entry.at_ms, "entry": entry.record }));
+            anstream::println!("{}", json!({ "seq": seq, "atMs": entry.at_ms, "entry": render::tree(&entry.record) }));
         } else {
             anstream::println!("{seq:>5} {}", printer.line(&entry));
         }
