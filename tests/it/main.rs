@@ -11,4 +11,5 @@ mod layers;
 mod limits;
 mod replay;
 mod runs;
+mod sdk;
 mod time;
