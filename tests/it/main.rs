@@ -13,4 +13,5 @@ mod limits;
 mod replay;
 mod runs;
 mod rust_guests;
+mod sdk;
 mod time;

@@ -21,7 +21,7 @@ fn recorded(steps: usize) -> Vec<Vec<u8>> {
 
 /// What is said when the code does something else than sleep after its steps.
 fn differs(steps: usize, something_else: impl FnOnce(&mut Machine)) -> Mismatch {
-    let mut machine = Machine::load(&recorded(steps), None, Mode::Verify).unwrap();
+    let mut machine = Machine::load(recorded(steps), None, Mode::Verify).unwrap();
     for n in 1..=steps {
         machine.step_begin(&format!("s{n}"), &StepOptions::default(), START_MS).unwrap();
         machine.handle(Input::Quiet, START_MS, 0);
