@@ -87,17 +87,17 @@ mod seam {
     use super::Moment;
 
     /// Nobody looks on.
-    #[derive(Debug, Clone, Copy, Default)]
-    pub struct Points;
+    #[derive(Debug, Clone, Default)]
+    pub struct Points(());
 
     impl Points {
-        pub(crate) const fn mark(self, _: Moment) {}
+        pub(crate) const fn mark(&self, _: Moment) {}
 
-        pub(crate) fn pass(self, _: Moment) -> std::future::Ready<()> {
+        pub(crate) fn pass(&self, _: Moment) -> std::future::Ready<()> {
             std::future::ready(())
         }
 
-        pub(crate) const fn drops_here(self) -> bool {
+        pub(crate) const fn drops_here(&self) -> bool {
             false
         }
     }

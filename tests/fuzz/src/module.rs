@@ -116,7 +116,8 @@ fn damaged(good: &[u8], u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
 async fn run(host: &Host, module: &Module) {
     // What it describes, or why not, is not looked at.
     let _ = module.describe(host, TurnDeadline::budget_ms(BUDGET_MS)).await;
-    let mut invocation = Invocation::new(host, module, Box::new(Refusing), "checkout", &Json::null());
+    let share = module.admit(host).await;
+    let mut invocation = Invocation::new(host, module, share, Box::new(Refusing), "checkout", &Json::null());
     let _ = invocation.turn(None, TurnDeadline::budget_ms(BUDGET_MS)).await;
     let cancelled = stepwell_core::contract::Event::Cancelled;
     let _ = invocation.turn(Some(cancelled), TurnDeadline::budget_ms(BUDGET_MS)).await;

@@ -138,9 +138,14 @@ impl Play {
                 assert!(counted >= self.journal.len() as u64, "{counted} entries are counted, there are more");
             }
             Output::Deliver(event) => self.told(event),
-            Output::Send { exchange, attempt, request, key } => {
+            Output::Send { exchange, attempt, request, key, not_after_ms } => {
                 self.durable = self.journal.len();
-                self.holds(|ledger| ledger.leaves(attempt, key.as_deref(), &request.method, &request.url));
+                let now_ms = self.now_ms;
+                // Under a key that is dead nothing leaves; the request settles all the same.
+                if not_after_ms.is_none_or(|at_ms| now_ms < at_ms) {
+                    let what = (request.method.as_str(), request.url.as_str());
+                    self.holds(|ledger| ledger.leaves(attempt, key.as_deref(), what, now_ms));
+                }
                 self.under_way.push((exchange, !is_safe_method(&request.method)));
             }
             Output::Abort(exchange) => {
