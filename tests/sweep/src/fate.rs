@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "sweep")]
+use rand::Rng as _;
+use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
 use tokio::sync::watch;
 
 /// A point of a life: the kind, and which one of that kind, from 1.
@@ -51,6 +53,7 @@ struct State {
     seen: BTreeMap<String, u32>,
     trail: Vec<Point>,
     /// Chooses the quiet points at which an instance is dropped.
+    #[cfg_attr(not(feature = "sweep"), expect(dead_code, reason = "only the engine's seam asks"))]
     drops: Option<SmallRng>,
     dropped: u32,
 }
