@@ -8,10 +8,10 @@ use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::json::Json;
 use stepwell_core::limits;
-use stepwell_core::run::{Machine, Mode};
+use stepwell_core::run::{Machine, Mode, check_name};
 use stepwell_host::http::HttpClient;
 use stepwell_host::{Host, HostSettings};
-use stepwell_store::{NewEvent, NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Status, Store};
+use stepwell_store::{Delivered, NewEvent, NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Status, Store};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 
@@ -156,14 +156,10 @@ impl Engine {
         name: &str,
         payload: &Json,
         dedup: Option<String>,
-    ) -> Result<(), Error> {
-        if payload.len() > limits::MAX_VALUE_BYTES {
-            let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
-            let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
-            return Err(Error::new(Code::ResultTooLarge, text));
-        }
+    ) -> Result<Delivered, Error> {
+        check_event(name, payload)?;
         let event = NewEvent { run, name: name.to_owned(), payload: payload.to_string(), dedup };
-        self.store().send_event(event).await.map_err(|error| store_error(&error))?;
+        let delivered = self.store().send_event(event).await.map_err(|error| store_error(&error))?;
         if !self.message(run, Message::Inbox) {
             let row = self.store().read().run_by_number(run).map_err(|error| store_error(&error))?;
             // What is paused stays so; what waits is woken to see whether it waited for this.
@@ -171,7 +167,7 @@ impl Engine {
                 self.wake(run);
             }
         }
-        Ok(())
+        Ok(delivered)
     }
 
     /// Asks a run to cancel. Its workflow is told, may clean up, and ends.
@@ -377,6 +373,20 @@ async fn supervised(engine: &Engine, task: Task) -> End {
             End::Done
         }
     }
+}
+
+/// Whether an event can be sent at all.
+///
+/// # Errors
+/// When its name is none, or it is too large.
+pub fn check_event(name: &str, payload: &Json) -> Result<(), Error> {
+    check_name("event", name)?;
+    if payload.len() > limits::MAX_VALUE_BYTES {
+        let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
+        let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
+        return Err(Error::new(Code::ResultTooLarge, text));
+    }
+    Ok(())
 }
 
 /// An engine that does not keep itself alive.

@@ -19,7 +19,7 @@ mod timers;
 mod verify;
 mod watch;
 
-pub use engine::{Engine, ModuleInfo};
+pub use engine::{Engine, ModuleInfo, check_event};
 #[cfg(feature = "crash-points")]
 pub use points::Observer;
 pub use points::{Moment, Points};

@@ -12,7 +12,7 @@ use stepwell_store::{Append, NewRun, RunChange, RunKey, Started, Status};
 
 use crate::clock::real_now_ms;
 use crate::effects::store_error;
-use crate::engine::Engine;
+use crate::engine::{Engine, check_event};
 use crate::verify::Verdict;
 
 /// A run to be started.
@@ -53,6 +53,9 @@ impl Engine {
             let (len, max) = (start.input.len(), limits::MAX_VALUE_BYTES);
             let text = format!("the input has {len} bytes of JSON; at most {max} are taken");
             return Err(Error::new(Code::ResultTooLarge, text));
+        }
+        for (name, payload) in &start.events {
+            check_event(name, payload)?;
         }
         let invalid = |text: String| Error::new(Code::InvalidPolicy, text).never_retried();
         let run_timeout_ms = start.run_timeout_ms.or(workflow.run_timeout_ms);

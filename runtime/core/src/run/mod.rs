@@ -36,3 +36,4 @@ mod tests;
 
 pub use machine::{Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
 pub use status::{Activity, Awaited};
+pub use step::check_name;
