@@ -52,7 +52,7 @@ impl Settings {
             durability: Durability::Disk,
             max_database_bytes: None,
             max_live: 1_000,
-            rebuilds_at_once: 2 * std::thread::available_parallelism().map_or(4, usize::from),
+            rebuilds_at_once: 8 * std::thread::available_parallelism().map_or(2, usize::from),
             pool_instances: 64,
             instance_memory_bytes: limits::MAX_INSTANCE_MEMORY_BYTES,
             total_memory_bytes: limits::MAX_TOTAL_MEMORY_BYTES,
