@@ -142,6 +142,25 @@ test("a request is given up when its signal says so", async () => {
   assert.equal(run.finished(0).val, '"AbortError"');
 });
 
+test("a request that may have changed something is heard out, whatever its signal says", async () => {
+  const run = await bodyOf(`
+    const own = new AbortController();
+    const pending = http.post("https://a.example", { signal: own.signal, json: 1 });
+    own.abort();
+    return (await pending).status;`);
+  await run.respond(0, 201);
+  assert.equal(run.finished(0).val, "201");
+});
+
+test("a signal's time-out is the request's, where that may have changed something", async () => {
+  const run = await bodyOf(`
+    const signal = AbortSignal.any([AbortSignal.timeout(50), new AbortController().signal]);
+    return http.post("https://a.example", { signal, timeoutMs: 900 }).catch((error) => error.name);`);
+  assert.equal(sent(run, 0).timeoutMs, 50);
+  await run.elapse(0);
+  assert.equal(run.finished(0), undefined, "the host tears it down and says how far it came");
+});
+
 test("AbortSignal.timeout is a timer of the attempt", async () => {
   const run = await bodyOf(`return fetch("https://a.example", { signal: AbortSignal.timeout(50) }).catch((error) => error.name);`);
   assert.deepEqual(run.made("delay")[0][1], 50);

@@ -1,9 +1,10 @@
 // `fetch`: of an attempt (in a body's context), and the ambient one, which finds its attempt by whose turn it is.
 
-import { $, Promise } from "../primordials.js";
+import { $, Math, Promise } from "../primordials.js";
 import * as host from "../host.js";
 import { WorkflowError } from "../errors.js";
 import { openAttempts, openExchange, turnOwner } from "../turn.js";
+import { msLeft } from "../web/abort.js";
 import { URL } from "../web/url.js";
 import { Headers } from "./headers.js";
 import { Request, describeRequest, isSafe } from "./request.js";
@@ -59,12 +60,30 @@ async function exchange(attempt, request) {
   const { signal } = request;
   signal?.throwIfAborted();
   const described = describeRequest(request);
+  const safe = isSafe(request.method);
+  if (signal && !safe) described.timeoutMs = within(described.timeoutMs, msLeft(signal));
   const answer = openExchange(attempt, `${request.method} ${request.url}`, (id) => host.httpSend(id, described));
   if (!signal) return await answer;
+  if (!safe) return await heard(answer, signal);
   return await new Promise((resolve, reject) => {
     answer[$.then](resolve, reject);
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
+}
+
+/// A request that may have changed something cannot be taken back: a body that gave up on its answer would ask for the same again,
+/// and have it done twice. So its answer is awaited, for as long as its time-out and that of its signal say.
+async function heard(answer, signal) {
+  try {
+    return await answer;
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  }
+}
+
+function within(timeoutMs, left) {
+  if (left === Infinity) return timeoutMs;
+  return Math.min(timeoutMs ?? Infinity, Math.max(1, Math.ceil(left)));
 }
 
 function redirectTarget(response, request) {

@@ -1,15 +1,28 @@
 // `AbortController` and `AbortSignal`.
 
-import { $, DOMException } from "../primordials.js";
+import { now } from "../clock.js";
+import { $, DOMException, Math } from "../primordials.js";
 import { console } from "./console.js";
 import { Event, EventTarget } from "./event-target.js";
 import { quietTimer } from "./timers.js";
 
 const INTERNAL = Symbol("abort");
 
+let endOf;
+
+/// How long until the signal fires by itself, in ms; `Infinity` where nothing says when.
+export function msLeft(signal) {
+  return endOf(signal) - now();
+}
+
 export class AbortSignal extends EventTarget {
   #aborted = false;
   #reason = undefined;
+  #endsAt = Infinity;
+
+  static {
+    endOf = (signal) => signal.#endsAt;
+  }
 
   constructor(permit) {
     if (permit !== INTERNAL) throw new TypeError("AbortSignal cannot be constructed: use AbortController");
@@ -52,6 +65,7 @@ export class AbortSignal extends EventTarget {
 
   static timeout(ms) {
     const signal = new AbortSignal(INTERNAL);
+    signal.#endsAt = now() + ms;
     quietTimer(() => signal[INTERNAL](new DOMException("The operation timed out", "TimeoutError")), ms);
     return signal;
   }
@@ -59,6 +73,7 @@ export class AbortSignal extends EventTarget {
   static any(signals) {
     const all = [...signals];
     const joined = new AbortSignal(INTERNAL);
+    for (const signal of all) joined.#endsAt = Math.min(joined.#endsAt, signal.#endsAt);
     const first = all[$.find]((signal) => signal.aborted);
     if (first) joined[INTERNAL](first.reason);
     else for (const signal of all) signal.addEventListener("abort", () => joined[INTERNAL](signal.reason), { once: true });

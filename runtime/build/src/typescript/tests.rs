@@ -38,8 +38,8 @@ fn declarations_are_blanked() {
         "                        \n                      \nlet b = 1;",
     );
     erased(
-        "function f(a: 1): 1;\nfunction f(a: any) { return a }\nf(1);",
-        "                    \nfunction f(a     ) { return a }\nf(1);",
+        "function f(a: 1): 1;\nfunction f(a: any) { return a }\nlet c = f(1);",
+        "                    \nfunction f(a     ) { return a }\nlet c = f(1);",
     );
 }
 
