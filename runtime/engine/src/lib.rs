@@ -11,6 +11,8 @@ mod effects;
 mod engine;
 mod modules;
 mod reach;
+mod recover;
+mod requests;
 mod settings;
 mod start;
 mod timers;
@@ -19,6 +21,7 @@ mod watch;
 
 pub use engine::{Engine, ModuleInfo};
 pub use reach::Reach;
+pub use requests::Request;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
 pub use stepwell_host::http;

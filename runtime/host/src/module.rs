@@ -194,6 +194,14 @@ impl Module {
         &self.0.digest
     }
 
+    /// The interfaces that it imports, in order.
+    #[must_use]
+    pub fn imports(&self) -> Vec<String> {
+        let Some(pre) = self.0.pooled.as_ref().or_else(|| self.0.on_demand.get()) else { return Vec::new() };
+        let component = pre.instance_pre().component();
+        component.component_type().imports(component.engine()).map(|(import, _)| import.to_owned()).collect()
+    }
+
     /// Asks the module which workflows it has.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use stepwell_engine::{Engine, RunEvent, RunRef, StartRun, Verdict};
 
 use super::exit::Exit;
 use super::render::{Lines, json_event};
-use super::{DataDir, DurabilityArg, open, source};
+use super::{DataDir, DurabilityArg, interrupted, open, source};
 
 /// Arguments of `stepwell run`.
 #[derive(Debug, Args)]
@@ -110,6 +110,8 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
                 run_key: None,
                 run_timeout_ms: args.run_timeout_ms,
                 events: events.clone(),
+                tags: Vec::new(),
+                delay_ms: 0,
             };
             engine.start(start).await.map_err(|e| Exit::Usage.with(e))?
         }
@@ -223,21 +225,6 @@ impl Watcher {
                 }
             }
         }
-    }
-}
-
-/// Ctrl-C, or a polite request of the system to end.
-async fn interrupted() {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
-    let terminated = async {
-        match &mut terminate {
-            Some(signal) => drop(signal.recv().await),
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
     }
 }
 
@@ -359,7 +346,8 @@ fn find(engine: &Engine, text: &str) -> Result<RunRef, ExitCode> {
     }
 }
 
-fn input(text: Option<&str>) -> Result<Json, ExitCode> {
+/// A value on the command line: JSON, or a file or stdin with it.
+pub(super) fn input(text: Option<&str>) -> Result<Json, ExitCode> {
     let usage = |error: String| Exit::Usage.with(format!("--input: {error}"));
     let text = match text {
         None => return Ok(Json::null()),
