@@ -62,7 +62,12 @@ fn a_thousand_repeats_of_two_clients_start_one_run() {
             let api = shared.keyed("order-7");
             let mut answers = Vec::new();
             while next.fetch_add(1, Ordering::Relaxed) < REPEATS {
-                answers.push(api.post(ECHO, &body));
+                // On a machine that is busy enough the first takes longer than a repetition waits.
+                let mut answer = api.post(ECHO, &body);
+                while answer.body["code"] == "idempotency_in_progress" {
+                    answer = api.post(ECHO, &body);
+                }
+                answers.push(answer);
             }
             answers
         };
