@@ -255,6 +255,8 @@ declare module "stepwell" {
     readonly details?: any;
     /** An effect may have happened. */
     readonly outcomeUnknown: boolean;
+    /** What stands for it in a result, e.g. of `Promise.allSettled`. */
+    toJSON(): { name: string; message: string; code: string; details?: any; outcomeUnknown: boolean };
   }
 
   /** A failed operation, as recorded. `name`, `message`, `code`, `details` and the chain of causes are those of the error that the body threw. */

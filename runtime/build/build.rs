@@ -1,9 +1,17 @@
-//! Makes the table of the JavaScript SDK's files that the crate embeds: all `.js` under `guest-sdk/js/src`.
+//! Makes the table of the JavaScript SDK's files that the crate embeds: all `.js` under `guest-sdk/js/src`. And a digest of the
+//! lock file: what is cached on disk was made by those versions.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    println!("cargo::rerun-if-changed={}", lock.display());
+    let mut hasher = DefaultHasher::new();
+    fs::read(lock)?.hash(&mut hasher);
+    println!("cargo::rustc-env=STEPWELL_DEPENDENCIES={:016x}", hasher.finish());
+
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guest-sdk/js/src").canonicalize()?;
     let mut files = Vec::new();
     collect(&root, &mut files)?;

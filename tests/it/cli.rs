@@ -204,6 +204,36 @@ fn left_over(dir: &Path) -> Vec<String> {
 }
 
 #[test]
+fn the_compiled_runtime_is_kept_and_made_anew_where_it_is_damaged() {
+    let project = with("one.ts", ONE);
+    let runtimes = || -> Vec<_> {
+        let files = std::fs::read_dir(project.data_dir().join("built")).expect("it can be listed");
+        let paths = files.map(|file| file.expect("it can be listed").path());
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "runtime")).collect()
+    };
+    let [kept] = &runtimes()[..] else { panic!("one runtime is kept: {:?}", runtimes()) };
+    let bytes = std::fs::read(kept).expect("it can be read");
+    // Source that was not built before, once with what is kept, once where that is damaged.
+    for (name, damaged) in [("two.ts", false), ("three.ts", true)] {
+        if damaged {
+            std::fs::write(kept, &bytes[..bytes.len() / 2]).expect("it can be written");
+        }
+        project.write(name, &format!("{ONE}// {name}\n"));
+        let end = project.stepwell(&["run", name, "--input", "1"]).expect_code(0);
+        assert_eq!(end.stdout, "{\"got\":1}\n");
+        // What is compiled twice is not the same in every byte.
+        let now = std::fs::read(kept).expect("it can be read");
+        assert!(
+            now.len() > bytes.len() / 2 && (damaged || now == bytes),
+            "{name}: {} of {} bytes",
+            now.len(),
+            bytes.len()
+        );
+    }
+    assert_eq!(runtimes().len(), 1);
+}
+
+#[test]
 fn a_second_process_on_the_data_directory_is_refused() {
     let project = with("flows.ts", SOURCE);
     let mut running = project.spawn(&["run", "flows.ts", "gamma", "--json"]);

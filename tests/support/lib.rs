@@ -8,6 +8,7 @@ mod module;
 mod parallel;
 mod process;
 mod project;
+mod rust_guest;
 mod server;
 mod shop;
 
@@ -17,5 +18,6 @@ pub use module::Module;
 pub use parallel::each_in_parallel;
 pub use process::{Finished, Running};
 pub use project::Project;
+pub use rust_guest::core_module as rust_core_module;
 pub use server::{Reply, Request, Server};
 pub use shop::Shop;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::project::Project;
+use crate::rust_guest;
 
 /// A built component, with its compiled form to be put into data directories.
 pub struct Module {
@@ -19,6 +20,19 @@ impl Module {
     pub fn build(name: &str, source: &str) -> Self {
         let project = Project::new();
         let file = project.write(name, source);
+        Self::built(project, &file)
+    }
+
+    /// The guests of `tests/guests/rust`, from the core module that Rust's compiler makes of them.
+    ///
+    /// # Panics
+    /// If they do not build; where nothing is installed that could build them, with what to install.
+    #[must_use]
+    pub fn rust() -> Self {
+        Self::built(Project::new(), &rust_guest::core_module())
+    }
+
+    fn built(project: Project, file: &Path) -> Self {
         let wasm = project.path().join("module.wasm");
         let (source, out) = (file.display().to_string(), wasm.display().to_string());
         project.stepwell(&["build", &source, "-o", &out]).expect_code(0);

@@ -1,6 +1,7 @@
 // Checks of what an author passes to the SDK. A value of the wrong type that reached the border would end the instance, so
 // nothing passes it unchecked; what is refused here says where, what was expected and what came.
 
+import { $, Array, Number, Object } from "./primordials.js";
 import { ArgumentError } from "./errors.js";
 import { inspect } from "./web/inspect.js";
 
@@ -16,13 +17,13 @@ export function refuse(where, expected, got, code) {
 
 export function brief(value) {
   const text = inspect(value, { depth: 1 });
-  return text.length > 120 ? `${text.slice(0, 117)}...` : text;
+  return text.length > 120 ? `${text[$.slice](0, 117)}...` : text;
 }
 
 export function text(where, value, { empty = false } = {}) {
   if (typeof value !== "string") refuse(where, "a string", value);
   if (!empty && value === "") refuse(where, "a string that is not empty", value);
-  return value.toWellFormed();
+  return value[$.toWellFormed]();
 }
 
 export function optionalText(where, value) {
@@ -64,7 +65,7 @@ export function optionalNumber(where, value, code) {
 }
 
 export function oneOf(where, value, names) {
-  if (!names.includes(value)) refuse(where, names.map((name) => `"${name}"`).join(", "), value);
+  if (!names[$.includes](value)) refuse(where, names[$.map]((name) => `"${name}"`)[$.join](", "), value);
   return value;
 }
 
@@ -79,8 +80,8 @@ export function options(where, value, fields, code) {
   if (value === undefined || value === null) return {};
   if (typeof value !== "object" || Array.isArray(value)) refuse(where, "an object of options", value, code);
   for (const key of Object.keys(value)) {
-    if (!fields.includes(key)) {
-      const known = fields.length ? `known are ${fields.join(", ")}` : "none is known";
+    if (!fields[$.includes](key)) {
+      const known = fields.length ? `known are ${fields[$.join](", ")}` : "none is known";
       throw new ArgumentError(`${where}: unknown field "${key}"; ${known}`, { code });
     }
   }

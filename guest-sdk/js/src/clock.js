@@ -1,5 +1,6 @@
 // Time and randomness of the run: recorded in workflow code, real in a step's body. The host knows whose turn it is.
 
+import { Math } from "./primordials.js";
 import * as host from "./host.js";
 
 export function now() {

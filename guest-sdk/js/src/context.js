@@ -1,5 +1,6 @@
 // The context that a workflow's handler is given. Its functions need no `this`, so that it can be taken apart.
 
+import { $, Array, Math, Object, DOMException } from "./primordials.js";
 import * as check from "./check.js";
 import * as host from "./host.js";
 import { now, random } from "./clock.js";
@@ -55,7 +56,7 @@ export function waitForEvent(name, options) {
   const where = `waitForEvent("${name}")`;
   const given = check.options(`${where}, options`, options, ["timeoutMs"]);
   const timeoutMs = check.optionalMs(`${where}, timeoutMs`, given.timeoutMs);
-  const again = () => host.waitEvent(name.toWellFormed(), timeoutMs);
+  const again = () => host.waitEvent(name[$.toWellFormed](), timeoutMs);
   const recover = ({ code }) => (code === "workflows.wait_timeout" ? { value: null } : undefined);
   return operationPromise(again(), { what: `the wait for event "${name}"`, again, recover, decode });
 }
@@ -78,13 +79,13 @@ export function start(workflow, input, options) {
 function tags(where, given) {
   if (given === undefined) return [];
   if (typeof given !== "object" || given === null || Array.isArray(given)) check.refuse(where, "an object of strings", given);
-  return Object.entries(given).map(([key, value]) => [key.toWellFormed(), check.text(`${where}.${key}`, value, { empty: true })]);
+  return Object.entries(given)[$.map](([key, value]) => [key[$.toWellFormed](), check.text(`${where}.${key}`, value, { empty: true })]);
 }
 
 export function sendEvent(run, name, payload) {
   check.text("sendEvent, run id", run);
   check.text("sendEvent, name", name);
-  const number = host.sendEvent(run.toWellFormed(), name.toWellFormed(), encode(`sendEvent("${name}"), payload`, payload));
+  const number = host.sendEvent(run[$.toWellFormed](), name[$.toWellFormed](), encode(`sendEvent("${name}"), payload`, payload));
   return operationPromise(number, { what: `the event "${name}" to ${run}`, decode: () => undefined });
 }
 
@@ -104,6 +105,6 @@ for (const level of ["trace", "debug", "info", "warn", "error"]) log[level] = li
 function lineOf(level) {
   return (message, fields) => {
     check.text("log, message", message, { empty: true });
-    host.log(level, message.toWellFormed(), fields === undefined ? null : encode("log, fields", fields));
+    host.log(level, message[$.toWellFormed](), fields === undefined ? null : encode("log, fields", fields));
   };
 }

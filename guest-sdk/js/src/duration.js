@@ -1,5 +1,6 @@
 // Durations and points in time as authors write them: "2 days", "1.5 h", 90000, a Date. The results are whole milliseconds.
 
+import { $, Map, Math, Number, parseDate, timeOf } from "./primordials.js";
 import { MAX_MS, refuse } from "./check.js";
 import { MAX_RETRY_AFTER_MS, defineRetryAfterError } from "./errors.js";
 import { now } from "./clock.js";
@@ -12,22 +13,23 @@ const UNITS = [
   [86_400_000, ["d", "day", "days"]],
   [604_800_000, ["w", "week", "weeks"]],
 ];
-const FACTORS = new Map(UNITS.flatMap(([factor, names]) => names.map((name) => [name, factor])));
+const FACTORS = new Map(UNITS[$.flatMap](([factor, names]) => names[$.map]((name) => [name, factor])));
 const EXPECTED = 'a duration: milliseconds, or a text such as "30 s", "1.5 h", "2 days", "1 h 30 min"';
 
 /// Milliseconds of a duration. A fraction of a millisecond is rounded up, so that nothing happens early.
 export function durationMs(where, value) {
   const ms = typeof value === "string" ? parseDuration(value) : value;
+  if (isDate(value)) refuse(where, `${EXPECTED}; for a point in time there is sleepUntil`, value);
   if (typeof ms !== "number" || !(ms >= 0) || ms > MAX_MS) refuse(where, EXPECTED, value);
   return Math.ceil(ms) + 0;
 }
 
 function parseDuration(source) {
-  const rest = source.trim().toLowerCase();
+  const rest = source[$.trim]()[$.toLowerCase]();
   const part = /(\d+(?:\.\d+)?|\.\d+)\s*([a-z]+)\s*/y;
   let total = 0;
   while (part.lastIndex < rest.length) {
-    const found = part.exec(rest);
+    const found = part[$.exec](rest);
     const factor = found && FACTORS.get(found[2]);
     if (!factor) return NaN;
     total += Number(found[1]) * factor;
@@ -39,8 +41,8 @@ function parseDuration(source) {
 /// Milliseconds since the Unix epoch of a Date, a number of ms, or a date text.
 export function instantMs(where, value) {
   let ms = value;
-  if (isDate(value)) ms = value.getTime();
-  else if (typeof value === "string") ms = Date.parse(value);
+  if (isDate(value)) ms = timeOf(value);
+  else if (typeof value === "string") ms = parseDate(value);
   if (typeof ms !== "number" || !(Math.abs(ms) <= 8.64e15)) {
     refuse(where, "a point in time: a Date, milliseconds since the Unix epoch, or a date text", value);
   }
@@ -49,7 +51,7 @@ export function instantMs(where, value) {
 
 function isDate(value) {
   try {
-    Date.prototype.getTime.call(value);
+    timeOf(value);
     return true;
   } catch {
     return false;

@@ -2,6 +2,8 @@
 //
 // Classes only. How any thrown value becomes a record, and a record an error again, is in `record.js`.
 
+import { Object } from "./primordials.js";
+
 /// How an error wants to be retried: absent (by the step's policy), "never", or a number of ms. A symbol, so that no field
 /// of an author's own error is taken for it, and never read from a message.
 export const RETRY = Symbol("stepwell.retry");
@@ -25,6 +27,12 @@ export class WorkflowError extends Error {
     if (options.details !== undefined) this.details = options.details;
     this.outcomeUnknown = options.outcomeUnknown === true;
     if (options.retry != null) Object.defineProperty(this, RETRY, { value: options.retry, configurable: true });
+  }
+
+  /// An error's name and message would be left out, for instance of what `Promise.allSettled` gives.
+  toJSON() {
+    const { name, message, code, details, outcomeUnknown } = this;
+    return { name, message, code, details, outcomeUnknown };
   }
 }
 

@@ -1,6 +1,8 @@
 // Gives the module the globals that the engine lacks, and those of the host in place of the engine's own clock and randomness.
 
+import { $, Object, Promise } from "./primordials.js";
 import { random } from "./clock.js";
+import { watchDropped } from "./floating.js";
 import { installPromiseRace } from "./operations.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
 import { console } from "./web/console.js";
@@ -25,13 +27,15 @@ const GLOBALS = {
 };
 
 for (const [name, value] of Object.entries(GLOBALS)) define(globalThis, name, value);
-define(Math, "random", random);
+// What the build makes of a statement that drops a call's value: `work();` is `ǃ(work(), line);`.
+define(globalThis, "ǃ", watchDropped);
+define(globalThis.Math, "random", random);
 installDate();
 installPromiseRace();
 
 function queueMicrotask(callback) {
   if (typeof callback !== "function") throw new TypeError("queueMicrotask: expected a function");
-  Promise.resolve().then(callback).catch((error) => console.error("uncaught in a microtask:", error));
+  new Promise((resolve) => resolve())[$.then](() => callback())[$.catch]((error) => console.error("uncaught in a microtask:", error));
 }
 
 function define(target, name, value) {

@@ -3,33 +3,47 @@
 // A closed wait or timer that is awaited after all is begun again, so that a deadline can lose one race and stand in the next:
 // `const deadline = sleep("1 h"); for (;;) await Promise.race([deadline, waitForEvent("x")])`.
 
+import { $, Map, Object, Promise, WeakMap, nativeRace } from "./primordials.js";
 import { refuse } from "./check.js";
 import * as host from "./host.js";
 import { WorkflowError } from "./errors.js";
-import { fromRecord } from "./record.js";
+import { fromRecord, messageOf } from "./record.js";
 
 /// Open operations by number.
 const open = new Map();
 /// `{ operation, depth }` of a promise: of an operation's own (depth 0), and of those made from it by `then`.
 const origins = new WeakMap();
-/// Operations that failed before anybody asked for their outcome.
-const unheard = new Set();
-
-const nativeThen = Promise.prototype.then;
+/// Promises of these that were rejected before anybody asked for their outcome, and what to say of each.
+const unheard = new Map();
 
 class Operation extends Promise {
+  static get [Symbol.species]() {
+    return Operation;
+  }
+
   then(fulfilled, rejected) {
-    const derived = super.then(fulfilled, rejected);
+    const derived = this[$.then](fulfilled, rejected);
     const origin = origins.get(this);
     if (origin) {
       const { operation, depth } = origin;
-      unheard.delete(operation);
+      origin.heard = true;
+      unheard.delete(this);
       operation.listeners++;
-      origins.set(derived, { operation, depth: depth + 1 });
+      trace(derived, operation, depth + 1);
       if (operation.closed && operation.again) reopen(operation);
     }
     return derived;
   }
+}
+
+/// Remembers where a promise comes from, and a rejection that nobody has asked for. The engine does not tell of those; they are
+/// told when the run ends (see `leftOver`), since who holds the promise may still ask.
+function trace(promise, operation, depth) {
+  const origin = { operation, depth, heard: false };
+  origins.set(promise, origin);
+  promise[$.then](undefined, (error) => {
+    if (!origin.heard) unheard.set(promise, { what: depth === 0 ? operation.what : `what was to follow ${operation.what}`, error });
+  });
 }
 
 /// Registers operation `number` and returns its promise. `what` names it for people.
@@ -38,16 +52,20 @@ class Operation extends Promise {
 export function operationPromise(number, operation) {
   Object.assign(operation, { number, listeners: 0, races: 0, closed: false });
   const promise = new Operation((resolve, reject) => Object.assign(operation, { resolve, reject }));
-  // A failure that nothing awaits is no accident of the engine's: it is told when the run ends (see `unheardFailures`).
-  nativeThen.call(promise, undefined, () => {});
   open.set(number, operation);
-  origins.set(promise, { operation, depth: 0 });
+  trace(promise, operation, 0);
   return promise;
 }
 
-/// An operation whose end is told to a function, not to a promise.
-export function operationCallback(number, what, resolve) {
-  const operation = { number, what, resolve, reject: () => {}, decode: () => null, listeners: 1, races: 0, closed: false };
+/// Whether a promise is an operation's, or made from one by `then`.
+export function isTraced(promise) {
+  return origins.has(promise);
+}
+
+/// An operation whose end is told to a function, not to a promise. Where `missed` is given, that function was never called is
+/// worth telling.
+export function operationCallback(number, what, resolve, missed) {
+  const operation = { number, what, resolve, missed, reject: () => {}, decode: () => null, listeners: 1, races: 0, closed: false };
   open.set(number, operation);
   return operation;
 }
@@ -66,7 +84,6 @@ export function failOperation(number, record) {
   if (!operation) return;
   const recovered = operation.recover?.(record);
   if (recovered) return operation.resolve(recovered.value);
-  if (operation.listeners === 0) unheard.add(operation);
   operation.reject(fromRecord(record));
 }
 
@@ -93,12 +110,23 @@ function reopen(operation) {
   open.set(operation.number, operation);
 }
 
-/// What failed without anybody having asked for its outcome.
-export function unheardFailures() {
-  return [...unheard].map((operation) => operation.what);
+/// What the workflow leaves behind at its end, for people: failures that nobody awaited, and, where it `returned`, operations that
+/// nobody awaited or that are given up.
+export function leftOver(returned) {
+  const told = [];
+  for (const { what, error } of unheard.values()) told[$.push](`${what} failed, and nothing awaited it: ${messageOf(error)}`);
+  for (const operation of open.values()) {
+    const text = giving(operation, returned);
+    if (text) told[$.push](`${operation.what} ${text}`);
+  }
+  return told;
 }
 
-const nativeRace = Promise.race;
+function giving({ listeners, body, missed }, returned) {
+  if (missed) return returned && "had not fired when the workflow returned: what it was to call is not called";
+  if (listeners === 0) return "was begun and never awaited, and the run ends without it, whether it has run or not: await its promise";
+  return returned && body && "was still open when the workflow returned: it is given up, and its result is lost";
+}
 
 /// The first of these to settle; the operations among the others are closed: a wait gives its place up, a timer is removed,
 /// a step's attempt expires.
@@ -106,7 +134,7 @@ export function race(contenders) {
   const all = typeof contenders?.[Symbol.iterator] === "function" ? [...contenders] : [];
   // Nothing would ever win a race of nobody.
   if (all.length === 0) refuse("race", "an array of promises, with at least one", contenders);
-  return raceAndClose(Promise, all, () => true);
+  return raceAndClose(firstOf(all), all, () => true);
 }
 
 /// `Promise.race` closes the timers and waits among its losers, since a wait left open would swallow an event, unless they are
@@ -114,16 +142,29 @@ export function race(contenders) {
 export function installPromiseRace() {
   Object.defineProperty(Promise, "race", {
     value: function race(contenders) {
-      return raceAndClose(this, [...contenders], (operation, awaited) => operation.again !== undefined && !awaited);
+      const all = [...contenders];
+      const first = this === Promise ? firstOf(all) : nativeRace[$.call](this, all);
+      return raceAndClose(first, all, (operation, awaited) => operation.again !== undefined && !awaited);
     },
     writable: true,
     configurable: true,
   });
 }
 
-function raceAndClose(Type, contenders, closes) {
-  const winner = nativeRace.call(Type, contenders);
-  const losers = contenders.map((contender) => origins.get(contender)).filter((origin) => origin !== undefined);
+/// `Promise.race`, whatever has become of that.
+function firstOf(contenders) {
+  return new Promise((resolve, reject) => {
+    for (const contender of contenders) {
+      // An operation's own `then` tells that it is awaited.
+      if (contender instanceof Operation) contender.then(resolve, reject);
+      else if (contender instanceof Promise) contender[$.then](resolve, reject);
+      else new Promise((settle) => settle(contender))[$.then](resolve, reject);
+    }
+  });
+}
+
+function raceAndClose(winner, contenders, closes) {
+  const losers = contenders[$.map]((contender) => origins.get(contender))[$.filter]((origin) => origin !== undefined);
   if (losers.length === 0) return winner;
   for (const { operation } of losers) operation.races++;
   const closeLosers = () => {
@@ -133,7 +174,7 @@ function raceAndClose(Type, contenders, closes) {
       if (closes(operation, awaited)) closeQuietly(operation, awaited);
     }
   };
-  winner.then(closeLosers, closeLosers);
+  winner[$.then](closeLosers, closeLosers);
   return winner;
 }
 

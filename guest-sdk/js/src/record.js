@@ -3,7 +3,9 @@
 //
 // Whatever is thrown gets a record: this code trusts no getter, no prototype and no `toString` of the thrown value.
 
+import { $, Array, JSON } from "./primordials.js";
 import { RETRY, StepError, WorkflowError, hidden } from "./errors.js";
+import { stringify } from "./stringify.js";
 import { inspect } from "./web/inspect.js";
 
 const MAX_CAUSES = 16;
@@ -19,10 +21,16 @@ export function toRecord(thrown, fallbackCode) {
     name: nameOf(thrown),
     message: messageOf(thrown),
     details: detailsOf(thrown),
-    causes: chain.slice(1, 1 + MAX_CAUSES).map((link) => ({ name: nameOf(link), message: messageOf(link) })),
-    retry: chain.map((link) => read(link, RETRY)).find(isRetry) ?? null,
-    outcomeUnknown: chain.some((link) => isA(link, WorkflowError) && read(link, "outcomeUnknown") === true),
+    causes: [...chain[$.slice](1), ...errorsOf(thrown)][$.slice](0, MAX_CAUSES)[$.map]((link) => ({ name: nameOf(link), message: messageOf(link) })),
+    retry: chain[$.map]((link) => read(link, RETRY))[$.find](isRetry) ?? null,
+    outcomeUnknown: chain[$.some]((link) => isA(link, WorkflowError) && read(link, "outcomeUnknown") === true),
   };
+}
+
+/// What an `AggregateError` gathers, which would be lost with it otherwise.
+function errorsOf(thrown) {
+  const errors = isA(thrown, AggregateError) ? read(thrown, "errors") : undefined;
+  return Array.isArray(errors) ? errors[$.slice](0, MAX_CAUSES) : [];
 }
 
 /// Limits of the engine itself, which it reports as errors like any other.
@@ -36,7 +44,7 @@ function engineCode(thrown) {
 export function fromRecord(record, Type = StepError) {
   const options = { details: parseDetails(record.details), outcomeUnknown: record.outcomeUnknown, retry: record.retry };
   if (record.name) options.name = record.name;
-  const cause = record.causes.reduceRight((inner, link) => causeError(link, inner), undefined);
+  const cause = record.causes[$.reduceRight]((inner, link) => causeError(link, inner), undefined);
   if (cause) options.cause = cause;
   return new Type(record.code, record.message, options);
 }
@@ -60,8 +68,8 @@ function parseDetails(json) {
 function causeChain(thrown) {
   const chain = [];
   for (let link = thrown; chain.length < MAX_CHAIN; link = read(link, "cause")) {
-    if (chain.length > 0 && (link === undefined || chain.includes(link))) break;
-    chain.push(link);
+    if (chain.length > 0 && (link === undefined || chain[$.includes](link))) break;
+    chain[$.push](link);
   }
   return chain;
 }
@@ -74,19 +82,21 @@ function nameOf(thrown) {
   if (!isObject(thrown)) return null;
   const name = read(thrown, "name");
   // A class that extends Error without setting `name` inherits "Error": its own name says more.
-  if (typeof name === "string" && name !== "" && name !== "Error") return name.slice(0, 200);
+  if (typeof name === "string" && name !== "" && name !== "Error") return name[$.slice](0, 200);
   const type = read(read(thrown, "constructor"), "name");
-  if (isA(thrown, Error) && typeof type === "string" && type !== "") return type.slice(0, 200);
+  if (isA(thrown, Error) && typeof type === "string" && type !== "") return type[$.slice](0, 200);
   return typeof name === "string" && name !== "" ? name : null;
 }
 
-function messageOf(thrown) {
-  if (typeof thrown === "string") return thrown.slice(0, MAX_TEXT);
+/// The message of whatever was thrown.
+export function messageOf(thrown) {
+  if (typeof thrown === "string") return thrown[$.slice](0, MAX_TEXT);
   if (isObject(thrown)) {
     const message = read(thrown, "message");
-    if (typeof message === "string" && (message !== "" || isA(thrown, Error))) return message.slice(0, MAX_TEXT);
+    if (message === "" && isA(thrown, AggregateError)) return "all of these failed";
+    if (typeof message === "string" && (message !== "" || isA(thrown, Error))) return message[$.slice](0, MAX_TEXT);
   }
-  return inspect(thrown).slice(0, MAX_TEXT);
+  return inspect(thrown)[$.slice](0, MAX_TEXT);
 }
 
 function detailsOf(thrown) {
@@ -95,7 +105,7 @@ function detailsOf(thrown) {
   // A thrown object that is no error has no other place for its data.
   const data = own !== undefined || isA(thrown, Error) || typeof thrown === "function" ? own : thrown;
   try {
-    return JSON.stringify(data) ?? null;
+    return stringify(data) ?? null;
   } catch {
     return null;
   }

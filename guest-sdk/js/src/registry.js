@@ -1,5 +1,6 @@
 // The module's workflows: registered at its top level, described to the host, found when a run starts.
 
+import { $, Map, Object } from "./primordials.js";
 import * as check from "./check.js";
 import { ArgumentError, WorkflowError } from "./errors.js";
 import { encode } from "./json.js";
@@ -17,7 +18,7 @@ export function workflow(name, handler, options) {
   if (workflows.has(name)) throw new ArgumentError(`${where}: this module has a workflow of that name already`);
   const given = check.options(`${where}, options`, options, FIELDS);
   const definition = {
-    name: name.toWellFormed(),
+    name: name[$.toWellFormed](),
     retry: retryPolicy(`${where}, retry`, given.retry),
     stepTimeoutMs: check.optionalMs(`${where}, timeoutMs`, given.timeoutMs),
     runTimeoutMs: check.optionalMs(`${where}, runTimeoutMs`, given.runTimeoutMs),
@@ -31,13 +32,13 @@ export function workflow(name, handler, options) {
 }
 
 export function describe() {
-  return [...workflows.values()].map(({ definition }) => definition);
+  return [...workflows.values()][$.map](({ definition }) => definition);
 }
 
 export function findWorkflow(name) {
   const found = workflows.get(name);
   if (!found) {
-    const known = [...workflows.keys()].map((known) => `"${known}"`).join(", ") || "none";
+    const known = [...workflows.keys()][$.map]((known) => `"${known}"`)[$.join](", ") || "none";
     throw new WorkflowError("workflows.unknown_workflow", `this module has no workflow "${name}"; it has ${known}`, {
       retry: "never",
     });

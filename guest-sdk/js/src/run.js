@@ -1,10 +1,12 @@
 // A run: starts the handler and hands it what the host delivers, one event a turn, until the handler's promise settles.
 
+import { $, Promise } from "./primordials.js";
 import * as host from "./host.js";
 import { WorkflowError } from "./errors.js";
 import { cancelRun, runContext } from "./context.js";
 import { decode, encode } from "./json.js";
-import { completeOperation, failOperation, unheardFailures } from "./operations.js";
+import { completeOperation, failOperation, leftOver } from "./operations.js";
+import { placeOf } from "./place.js";
 import { startPerformance } from "./web/performance.js";
 import { fromRecord, toRecord } from "./record.js";
 import { findWorkflow } from "./registry.js";
@@ -14,25 +16,30 @@ import { beginWorkflowTurn, expireAttempt, takeExchange } from "./turn.js";
 /// Runs a workflow. Resolves to the result's JSON text, or rejects with an error record as the host takes it.
 export async function run(name, input) {
   host.goLive();
+  let returned = false;
   try {
     startPerformance();
     const workflow = findWorkflow(name);
     const context = runContext(decode(input));
     // The loop over events never ends by itself: the handler's end is the run's.
     const value = await new Promise((resolve, reject) => {
-      handle(workflow, context).then(resolve, reject);
-      deliveries().catch(reject);
+      handle(workflow, context)[$.then](resolve, reject);
+      deliveries()[$.catch](reject);
     });
+    returned = true;
     return encode(`the result of workflow "${name}"`, value);
   } catch (thrown) {
-    throw host.recordToWire(toRecord(thrown, "workflows.workflow_failed"));
+    const record = toRecord(thrown, "workflows.workflow_failed");
+    const place = placeOf(thrown);
+    if (place) host.log("error", `${record.name ?? "an error"} at ${place}`[$.toWellFormed](), null);
+    throw host.recordToWire(record);
   } finally {
-    for (const what of unheardFailures()) host.log("warn", `${what} failed, and nothing awaited it`, null);
+    for (const what of leftOver(returned)) host.log("warn", what[$.toWellFormed](), null);
   }
 }
 
 async function handle(workflow, context) {
-  return workflow.handler(context);
+  return await workflow.handler(context);
 }
 
 async function deliveries() {

@@ -1,12 +1,14 @@
 // `step.run`: durable work. The workflow's side begins the operation; the body's side runs when an attempt is delivered.
 // All decisions about attempts, delays and time-outs are the host's.
 
+import { $ } from "./primordials.js";
 import * as check from "./check.js";
 import * as host from "./host.js";
 import { WorkflowError } from "./errors.js";
 import { decode, encode } from "./json.js";
 import { durationMs } from "./duration.js";
 import { findOperation, operationPromise } from "./operations.js";
+import { placeOfFault } from "./place.js";
 import { toRecord } from "./record.js";
 import { beginAttempt, endAttempt, openExchange } from "./turn.js";
 import { httpClient } from "./http/client.js";
@@ -19,7 +21,7 @@ const INVALID_POLICY = "workflows.invalid_policy";
 export function runStep(name, body, options) {
   check.text("step.run, name", name);
   check.func(`step.run("${name}"), body`, body);
-  const number = host.stepBegin(name.toWellFormed(), stepOptions(`step.run("${name}"), options`, options));
+  const number = host.stepBegin(name[$.toWellFormed](), stepOptions(`step.run("${name}"), options`, options));
   return operationPromise(number, { what: `step "${name}"`, body, decode });
 }
 
@@ -62,6 +64,9 @@ export async function runAttempt(event) {
     result = () => host.stepSucceed(attempt.id, json);
   } catch (thrown) {
     const record = toRecord(thrown, "workflows.step_failed");
+    // Once: the next attempts most likely fail there too.
+    const place = event.id.number === 1 ? placeOfFault(thrown) : null;
+    if (place && attempt.open) host.log("warn", `${record.name ?? "an error"} at ${place}`[$.toWellFormed](), null);
     result = () => host.stepFail(attempt.id, record);
   }
   // A closed attempt's outcome interests nobody; its successor has begun, or the step is over.

@@ -1,6 +1,7 @@
 // Whose turn it is, and which attempts and exchanges are open. Every delivery begins a turn; a turn begun by a step's attempt,
 // an answer to it or its expiry belongs to that attempt, every other to the workflow's code.
 
+import { $, Map, Promise, DOMException } from "./primordials.js";
 import { WorkflowError } from "./errors.js";
 import { AbortController } from "./web/abort.js";
 
@@ -43,7 +44,7 @@ export function beginAttempt(event) {
 export function endAttempt(attempt) {
   attempt.open = false;
   attempts.delete(nameOf(attempt.id));
-  for (const tell of attempt.unheard.splice(0)) tell();
+  for (const tell of attempt.unheard[$.splice](0)) tell();
 }
 
 /// The host has closed the attempt: its signal fires and what it waits for is given up.

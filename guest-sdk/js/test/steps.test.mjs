@@ -212,18 +212,31 @@ test("operations in a body are refused at the call", async () => {
   assert.deepEqual(JSON.parse(run.finished(0).val), [refused, refused, refused]);
 });
 
-test("a failure that nothing awaited is in the log when the run ends", async () => {
-  const run = await started(`async ({ step, sleep }) => { step.run("lost", () => 1); await sleep(5); return 1; }`);
-  await run.fail(0, { message: "gone" });
-  await run.complete(1);
-  assert.deepEqual(run.outcome, { ok: 1 });
-  assert.deepEqual(run.logs, ['warn: step "lost" failed, and nothing awaited it']);
+test("a fault of a body's code is told with its place, at the first attempt", async () => {
+  const run = await started(`({ step }) => step.run("s", () => { const total = (order) => order.lines.length; return total({}); })`);
+  await run.attempt(0);
+  await run.attempt(0, 2);
+  assert.equal(run.logs.length, 1);
+  assert.match(run.logs[0], /^warn: TypeError at total \(test:workflow\.js:2:\d+\), /);
 });
 
-test("a failure that is awaited later is not", async () => {
-  const run = await started(`async ({ step, sleep }) => { const p = step.run("late", () => 1); await sleep(5); return p.catch((e) => e.message); }`);
-  await run.fail(0, { message: "gone" });
-  await run.complete(1);
-  assert.deepEqual(run.outcome, { ok: "gone" });
+test("an error that a body throws on purpose is not", async () => {
+  const run = await started(`({ step }) => step.run("s", () => { throw new Error("closed"); })`);
+  await run.attempt(0);
   assert.deepEqual(run.logs, []);
+});
+
+test("what fails the workflow is told with its place, unless an operation failed with it", async () => {
+  const run = await started(`({ step }) => { step.run("s"); }`);
+  assert.match(run.outcome.err.message, /body: expected a function/);
+  assert.match(run.logs[0], /^error: TypeError at .*test:workflow\.js:2:\d+/);
+  const failed = await started(`async ({ step }) => { await step.run("s", () => 1); }`);
+  await failed.fail(0, { message: "no" });
+  assert.deepEqual(failed.logs, []);
+});
+
+test("an error of several keeps them as its causes", async () => {
+  const run = await started(`() => Promise.any([Promise.reject(new Error("x")), Promise.reject(new TypeError("y"))])`);
+  const { name, causes } = run.outcome.err;
+  assert.deepEqual([name, causes], ["AggregateError", [{ name: "Error", message: "x" }, { name: "TypeError", message: "y" }]]);
 });

@@ -62,7 +62,8 @@ pub(crate) fn read(entry: &Path, alone: bool) -> Result<Graph, BuildError> {
 fn resolver() -> Resolver {
     let strings = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
     Resolver::new(ResolveOptions {
-        condition_names: strings(&["stepwell", "import", "default"]),
+        // Of a package that has a form for browsers and one for Node, the first needs the web's globals alone, which are here.
+        condition_names: strings(&["stepwell", "worker", "browser", "import", "default"]),
         extensions: strings(&[".ts", ".mts", ".js", ".mjs", ".json"]),
         // TypeScript's authors write the extension that the file will have once compiled.
         extension_alias: vec![(".js".into(), strings(&[".js", ".ts"])), (".mjs".into(), strings(&[".mjs", ".mts"]))],

@@ -26,7 +26,8 @@ pub use error::{BuildError, Diagnostic, Thrown};
 /// How to build.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
-    /// Where finished components are kept, by content; `None` builds anew each time.
+    /// Where finished components and the compiled JavaScript runtime are kept, by content; `None` builds anew each time. Whoever can
+    /// write there can run code as this process.
     pub cache_dir: Option<PathBuf>,
     /// How long top-level code may run.
     pub evaluation_timeout: Duration,
@@ -67,7 +68,7 @@ pub struct BuildLine {
 pub enum Stage {
     /// Reading the sources, erasing types, following imports.
     Parse,
-    /// Linking and compiling the JavaScript runtime: once in a process.
+    /// Linking and compiling the JavaScript runtime, or taking it from the cache: once in a process.
     Prepare,
     /// Evaluating the modules.
     Evaluate,
@@ -88,7 +89,7 @@ impl fmt::Display for Stage {
 
 /// Builds the component of the workflows that `entry` and its imports register.
 ///
-/// Blocks for as long as it takes, about a second for the first build of a process; call it off the async threads.
+/// Blocks for as long as it takes, about a second for the first build with a cache; call it off the async threads.
 ///
 /// # Errors
 ///
@@ -103,7 +104,7 @@ pub fn build(entry: &Path, options: &BuildOptions, progress: &dyn Fn(Stage)) -> 
         return Ok(Built { component, from_cache: true, output, sources: graph.sources });
     }
     progress(Stage::Prepare);
-    let runtime = runtime::Runtime::get()?;
+    let runtime = runtime::Runtime::get(options.cache_dir.as_deref())?;
     let sources = graph.sources.clone();
     let (component, output) = snapshot::evaluate(&runtime, graph, options.evaluation_timeout, progress)?;
     if let Some(dir) = &options.cache_dir

@@ -15,7 +15,7 @@ use wasmtime_wizer::{WasmtimeWizerComponent, Wizer};
 
 use crate::graph::Graph;
 use crate::runtime::Runtime;
-use crate::{BuildError, BuildLine, Diagnostic, Stage, Thrown, sdk, stubs};
+use crate::{BuildError, BuildLine, Diagnostic, Stage, Thrown, sdk, stubs, typescript};
 
 const WORKFLOWS: &str = "stepwell:workflow/workflows@0.1.0";
 
@@ -165,6 +165,7 @@ fn explain(evaluation: &Evaluation, error: &anyhow::Error, timeout: Duration) ->
         let mut thrown = thrown.clone();
         let place = thrown.frames().find_map(|(file, line, column)| {
             let module = evaluation.graph.modules.get(file)?;
+            let column = typescript::column_in_source(&module.js, line, column);
             Some(Diagnostic::at_line(file, &module.source, line, column))
         });
         thrown.place = place;

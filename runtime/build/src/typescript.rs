@@ -1,10 +1,11 @@
 //! One source file made JavaScript whose lines are those of the source, so that stack traces need no map.
 //!
-//! JavaScript stays as it is. Of TypeScript whose types can simply be erased every character keeps its place (`erase`). Enums,
+//! JavaScript stays as it is, but for promises that a statement lets go (`floating`). Of TypeScript whose types can simply be erased every character keeps its place (`erase`). Enums,
 //! namespaces and parameter properties are transformed by oxc, and what it prints is laid out on the source's lines again
 //! (`realign`). Types are not checked.
 
 mod erase;
+mod floating;
 mod realign;
 mod survey;
 
@@ -20,6 +21,8 @@ use oxc::span::SourceType;
 use oxc::transformer::{TransformOptions, Transformer};
 
 use crate::Diagnostic;
+
+pub(crate) use floating::column_in_source;
 
 /// A file as QuickJS takes it.
 pub(crate) struct Parsed {
@@ -77,7 +80,7 @@ pub(crate) fn to_javascript(name: &str, path: &Path, source: &str) -> Result<Par
             .map(|(span, message)| Diagnostic::at(name, source, span.start as usize, span.end as usize, *message)),
     );
     // A package's own dynamic import may sit behind a test that never holds here; an author's is meant.
-    if !path.components().any(|part| part.as_os_str() == "node_modules") {
+    if !is_of_a_package(path) {
         errors.extend(module_record.dynamic_imports.iter().map(|import| {
             Diagnostic::at(
                 name,
@@ -110,7 +113,13 @@ pub(crate) fn to_javascript(name: &str, path: &Path, source: &str) -> Result<Par
         source.to_owned()
     };
     let requests = requests(&js, SourceType::mjs(), source, &module_record);
+    // A package's own promises are its own business.
+    let js = if is_of_a_package(path) { js } else { floating::watch(&js) };
     Ok(Parsed { js, requests })
+}
+
+fn is_of_a_package(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "node_modules")
 }
 
 /// Enums and their like, by oxc.

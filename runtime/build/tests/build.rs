@@ -109,6 +109,40 @@ fn packages_and_json_can_be_imported() {
 }
 
 #[test]
+fn of_a_package_the_form_for_browsers_is_taken_and_it_may_look_at_the_clock() {
+    let files = [
+        (
+            "a.ts",
+            "import { workflow } from 'stepwell'; import { x } from 'pkg';\nworkflow('a', () => x); console.log(x);",
+        ),
+        (
+            "node_modules/pkg/package.json",
+            r#"{ "name": "pkg", "exports": { "node": "./n.js", "browser": "./b.js", "default": "./n.js" } }"#,
+        ),
+        ("node_modules/pkg/n.js", "import fs from 'node:fs'; export const x = fs;"),
+        ("node_modules/pkg/b.js", "const began = Date.now();\nexport const x = [began, new Date().getTime()];"),
+    ];
+    assert_eq!(built(&files).unwrap().output[0].text, "[0, 0]");
+    // The author's own code is told that there is no clock, and nobody is given randomness that would be the same in every run.
+    let text = told(&[("a.ts", "const began = Date.now();\nconsole.log(began);")]);
+    assert!(
+        text.contains("a.ts:1:20") && text.contains("Date.now() is not available at a module's top level"),
+        "{text}"
+    );
+    let random = [files[0], files[1], files[2], ("node_modules/pkg/b.js", "export const x = Math.random();")];
+    assert!(told(&random).contains("Math.random is not available at a module's top level"));
+}
+
+#[test]
+fn the_place_of_what_is_thrown_is_that_of_the_source() {
+    let BuildError::Thrown { thrown, .. } = built(&[("a.ts", "const f: any = null;\n  f.g();\n")]).unwrap_err() else {
+        panic!("it throws")
+    };
+    let place = thrown.place.unwrap();
+    assert_eq!((place.line, place.column), (2, 4));
+}
+
+#[test]
 fn unresolved_imports_say_where_and_what_was_tried() {
     let text = told(&[(
         "a.ts",

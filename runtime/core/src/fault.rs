@@ -23,6 +23,8 @@ pub enum Fault {
     RerunCompleted,
     /// Replay delivers in the order of the operations, not of the journal.
     ReplayOutOfOrder,
+    /// Replay passes a delivery over where another follows.
+    SkipDelivery,
     /// Commands are not compared on replay.
     SkipMismatch,
     /// One attempt more than the policy allows.
@@ -35,6 +37,10 @@ pub enum Fault {
     DropEvent,
     /// A key is used for longer than the other side knows it.
     DeadKey,
+    /// A request is sent again while the same one is under way.
+    RepeatUnderWay,
+    /// A key that dies while its request waits to leave is used all the same.
+    DeadKeyAtSend,
     /// A step that was closed or cancelled while its attempt ended is attempted again.
     RetryAbandoned,
     /// The attempt after a trap shares the instance with other bodies.
@@ -63,12 +69,15 @@ impl Fault {
         Self::EarlyAttempt,
         Self::RerunCompleted,
         Self::ReplayOutOfOrder,
+        Self::SkipDelivery,
         Self::SkipMismatch,
         Self::ExtraAttempt,
         Self::LateFinish,
         Self::RetryNonRetriable,
         Self::DropEvent,
         Self::DeadKey,
+        Self::RepeatUnderWay,
+        Self::DeadKeyAtSend,
         Self::RetryAbandoned,
         Self::ShareAfterTrap,
         Self::AcceptUnheard,

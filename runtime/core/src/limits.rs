@@ -34,6 +34,9 @@ pub const MAX_RECOVERIES: u32 = 10;
 pub const MAX_INSTANCE_MEMORY_BYTES: usize = 128 << 20;
 /// Table elements of an instance, all of its tables together.
 pub const MAX_INSTANCE_TABLE_ELEMENTS: usize = 1_000_000;
+/// Linear memory of all live instances together: beyond it no further one comes to life. Of an image that instances share, only
+/// what each has changed is resident.
+pub const MAX_TOTAL_MEMORY_BYTES: usize = 4 << 30;
 /// Computing time of one turn of workflow code.
 pub const WORKFLOW_TURN_BUDGET_MS: u64 = 10_000;
 /// Computing time of one turn of a step's body.
@@ -44,9 +47,29 @@ pub const MAX_RECORDED_ANSWER_BYTES: usize = 256 << 10;
 pub const MAX_RESPONSE_BYTES: usize = 16 << 20;
 /// The body of a request.
 pub const MAX_REQUEST_BYTES: usize = 16 << 20;
+/// Bodies of a run's requests that are open at once: until they are over they are in memory.
+pub const MAX_OPEN_REQUEST_BYTES: usize = 64 << 20;
 /// A URL.
 pub const MAX_URL_BYTES: usize = 8 << 10;
 /// A line of the run's log; what is longer is cut.
 pub const MAX_LOG_LINE_BYTES: usize = 64 << 10;
+/// Lines that one turn of workflow code, or one attempt, may log; further ones are left out with a word about it.
+pub const MAX_TURN_LOG_LINES: usize = 10_000;
+/// Text and data of these lines.
+pub const MAX_TURN_LOG_BYTES: usize = 4 << 20;
+/// Lines that a run's workflow code may log, and as many its bodies in one process.
+pub const MAX_RUN_LOG_LINES: usize = 100_000;
+/// Text and data of these lines.
+pub const MAX_RUN_LOG_BYTES: usize = 64 << 20;
 /// A run's status text.
 pub const MAX_STATUS_BYTES: usize = 1 << 10;
+/// A module, as it is uploaded.
+pub const MAX_MODULE_BYTES: usize = 64 << 20;
+/// Modules that are compiled at the same time; each uses as many threads as the machine has cores.
+pub const MAX_CONCURRENT_COMPILATIONS: usize = 1;
+/// How long a module may take to compile, in ms, and how long it waits for others before that.
+pub const MAX_COMPILE_MS: u64 = 60_000;
+/// Workflows of a module.
+pub const MAX_WORKFLOWS: usize = 1_000;
+/// Destinations of a workflow, and secrets.
+pub const MAX_DECLARED: usize = 1_000;

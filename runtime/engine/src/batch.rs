@@ -6,6 +6,7 @@ use stepwell_core::journal::entry::{Entry, RunOutcome};
 use stepwell_core::run::LogLine;
 use stepwell_store::{Append, LogPlace, LogRow, RunChange, RunKey, Status, Store, Ticket};
 
+use crate::points::Points;
 use crate::watch::{Publisher, RunEvent, Watchers};
 
 /// Set in the place of a line of workflow code. Such lines are the store's last ones, so that its last line tells how far they
@@ -46,9 +47,9 @@ impl Writing {
         store: Arc<dyn Store>,
         watchers: Arc<Watchers>,
         next_seq: u64,
-        status: Status,
+        points: &Points,
     ) -> Self {
-        let publisher = Publisher::new(run, store.clone(), watchers.clone());
+        let publisher = Publisher::new(run, store.clone(), watchers.clone(), points.clone());
         Self {
             run,
             store,
@@ -59,7 +60,7 @@ impl Writing {
             logs: Vec::new(),
             change: None,
             events: Vec::new(),
-            status,
+            status: Status::Running,
             status_text: None,
             last: None,
         }

@@ -11,6 +11,7 @@ use crate::commands::Handle;
 use crate::driver::{Driver, End, Message, cancel_error};
 use crate::effects::{InFlight, Outside, store_error};
 use crate::engine::Engine;
+use crate::points::Moment;
 use crate::watch::RunEvent;
 
 /// A run to be taken up, and how its task is reached.
@@ -41,6 +42,7 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
     let Task { run: key, fresh, by_hand, sender, messages } = task;
     let place = engine.places().clone().acquire_owned().await;
     let place = place.map_err(|_| Error::new(Code::Internal, "the engine is closed"))?;
+    engine.settings().points.pass(Moment::TakingUp).await;
     // Whatever an earlier failure of the store left behind: what is durable now is what there is.
     engine.store().recover(key);
     let mut machine = engine.machine(key, Mode::Continue)?;
@@ -49,6 +51,7 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         machine.handle(Input::Cancel(error), 0, 0);
     }
     let loaded = engine.loaded(machine.digest()).await?;
+    let share = loaded.module.admit(engine.host()).await;
     let workflow = loaded.workflow(Some(&machine.started().workflow))?;
     let outside = Outside {
         client: engine.client().clone(),
@@ -56,8 +59,8 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         secrets: workflow.secrets.clone(),
     };
     let clock = RunClock::after(machine.recorded_ms());
-    let mut writing =
-        Writing::new(key, engine.store().clone(), engine.watchers().clone(), machine.entries(), Status::Running);
+    let points = &engine.settings().points;
+    let mut writing = Writing::new(key, engine.store().clone(), engine.watchers().clone(), machine.entries(), points);
     writing.change(RunChange::to(Status::Running, real_now_ms()), None);
     Ok(Driver {
         engine: engine.clone(),
@@ -76,6 +79,8 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         stop_at: None,
         inbox: true,
         inbox_seen: 0,
+        share,
+        rebuilding: None,
         _place: place,
     })
 }
@@ -88,16 +93,14 @@ fn cancel_requested(engine: &Engine, key: RunKey, after: u64) -> Result<Option<E
 }
 
 /// Marks the run as paused, as far as the store lets it, and tells its watchers why.
-async fn set_aside(engine: &Engine, key: RunKey, error: &Error) {
+pub(crate) async fn set_aside(engine: &Engine, key: RunKey, error: &Error) {
     let mut change = RunChange::to(Status::Paused, real_now_ms());
     change.detail = Some(error.to_string());
-    let entries = engine.store().read().journal(key).map(|journal| journal.len() as u64);
-    if let Ok(entries) = entries {
-        let append = stepwell_store::Append::entries(key, entries, Vec::new()).with_change(change);
-        let ticket = engine.store().append(append);
-        if let Err(error) = engine.store().durable(ticket).await {
-            tracing::error!(run = key, %error, "the run could not be marked as paused");
-        }
+    // Whatever stopped the run before: its journal may be unreadable, and takes nothing more for now.
+    engine.store().recover(key);
+    let ticket = engine.store().append(stepwell_store::Append::change(key, change));
+    if let Err(error) = engine.store().durable(ticket).await {
+        tracing::error!(run = key, %error, "the run could not be marked as paused");
     }
     engine.watchers().tell(key, &RunEvent::Paused(error.clone()));
 }

@@ -8,23 +8,30 @@
 //!                            wait for a message or for time, or give the instance up ────────────────┘
 //! ```
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stepwell_core::contract::{Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::json::Json;
-use stepwell_core::run::{Activity, Awaited, Input, Output};
-use stepwell_host::{Invocation, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{InboxEvent, InboxKind, RunChange, RunKey, Status, StoreError};
+use stepwell_core::run::{Input, Output};
+use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
+use stepwell_store::{InboxEvent, InboxKind, RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::batch::{Writing, ended};
 use crate::clock::{random, real_now_ms};
-use crate::commands::{Handle, Shared};
-use crate::effects::{InFlight, store_error};
+use crate::commands::Handle;
+use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
+use crate::points::Moment;
+use crate::slice::Slice;
 use crate::watch::RunEvent;
+
+mod leave;
+mod rebuild;
 
 /// What a run's task is told.
 #[derive(Debug)]
@@ -52,6 +59,8 @@ pub(crate) enum End {
 
 /// A turn that is under way when its attempt is closed may end by itself within this: an interrupt costs the whole instance.
 const GRACE_MS: u64 = 50;
+/// What a body has to come to its end when it is told that its attempt was closed.
+const EXPIRED_GRACE_MS: u64 = 1_000;
 
 pub(crate) struct Driver {
     pub(crate) engine: Engine,
@@ -75,6 +84,10 @@ pub(crate) struct Driver {
     pub(crate) inbox: bool,
     /// The last of the inbox that was given to the machine.
     pub(crate) inbox_seen: u64,
+    /// What its instances have of the memory of all.
+    pub(crate) share: Arc<MemoryShare>,
+    /// The place among those that are being rebuilt; held until the run has come to its journal's end.
+    pub(crate) rebuilding: Option<OwnedSemaphorePermit>,
     /// The place among live instances. Held for as long as there is an instance.
     pub(crate) _place: OwnedSemaphorePermit,
 }
@@ -82,10 +95,15 @@ pub(crate) struct Driver {
 impl Driver {
     /// Drives the run until it is over, set aside, or waits for something that is not near.
     pub(crate) async fn run(mut self) -> End {
+        let mut slice = Slice::begin();
         loop {
+            slice.give_way().await;
             if let Some(end) = self.end.take() {
                 // Whoever takes the run up next reads its journal from the disk.
-                let _ = self.durable().await;
+                if !planted(Fault::ParkBeforeDurable) {
+                    let _ = self.durable().await;
+                }
+                self.points().pass(Moment::Leaving).await;
                 return end;
             }
             if self.must_stop() {
@@ -100,6 +118,8 @@ impl Driver {
             }
             if self.invocation.is_some() {
                 self.turn().await;
+                self.catch_up();
+                self.ask();
             }
             while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || self.is_ending()) {
                 if self.must_stop() {
@@ -119,40 +139,15 @@ impl Driver {
         self.shared.lock().machine.is_ending()
     }
 
-    /// Makes an instance. A rebuild is durable before it, so that a run which takes the process down with it is counted.
-    async fn build(&mut self) {
-        self.event = None;
-        if !std::mem::take(&mut self.fresh) {
-            let resumed = {
-                let mut shared = self.shared.lock();
-                let Shared { machine, clock, .. } = &mut *shared;
-                machine.resume(clock.now_ms(), std::mem::take(&mut self.by_hand))
-            };
-            if let Err(error) = resumed {
-                self.set_aside(error).await;
-                return;
-            }
-            self.carry_out();
-            if !self.durable().await {
-                return;
-            }
-        }
-        let (workflow, input) = {
-            let shared = self.shared.lock();
-            let started = shared.machine.started();
-            (started.workflow.clone(), started.input.clone())
-        };
-        let commands = Box::new(self.shared.clone());
-        self.invocation = Some(Invocation::new(self.engine.host(), &self.module, commands, &workflow, &input));
-    }
-
     /// One turn of the guest, with timers and messages beside it, and what comes of it.
     async fn turn(&mut self) {
         let deadline = self.turn_deadline();
         let event = self.event.take();
         let Some(mut invocation) = self.invocation.take() else { return };
         let interrupt = invocation.interrupt_handle();
-        let mut voided: Option<u64> = None;
+        // The attempt whose turn this is was closed, by a cancel for instance: its body need not run on.
+        let mut voided =
+            self.shared.lock().machine.turn_is_void().then(|| real_now_ms().saturating_add(EXPIRED_GRACE_MS));
         let end = {
             let mut turn = std::pin::pin!(invocation.turn(event, deadline));
             loop {
@@ -172,7 +167,6 @@ impl Driver {
                 if self.end.is_some() || self.stop_is_due() {
                     return;
                 }
-                // The attempt whose turn this is was closed, by a cancel for instance: its body need not run on.
                 if voided.is_none() && self.shared.lock().machine.turn_is_void() {
                     voided = Some(real_now_ms().saturating_add(GRACE_MS));
                 }
@@ -184,6 +178,10 @@ impl Driver {
             TurnEnd::Returned(result) => Input::Returned(result),
             TurnEnd::Trapped(trap) => Input::Trapped(trap.to_error()),
         };
+        // Whatever a quiet instance holds, replay brings back.
+        if matches!(input, Input::Quiet) && self.points().drops_here() && self.can_be_dropped() {
+            return;
+        }
         // The instance stays only where it can be told something.
         if matches!(input, Input::Quiet) {
             self.invocation = Some(invocation);
@@ -215,11 +213,27 @@ impl Driver {
             () = until(due) => self.time(),
             () = until(self.stop_at) => {}
         }
-        while let Ok(message) = self.messages.try_recv() {
-            self.take(message);
-        }
+        self.catch_up();
+        self.ask();
+    }
+
+    /// Asks what a quiet guest is to be given. After whatever has happened: what fell due or came meanwhile says by itself only that
+    /// something can be given, and a run that is not asked for it waits without end.
+    fn ask(&mut self) {
         if self.invocation.is_some() && self.event.is_none() && self.end.is_none() {
             self.handle(Input::Quiet);
+        }
+    }
+
+    /// Takes what came meanwhile, then looks at the time: an attempt that is overdue is told so before anything else.
+    fn catch_up(&mut self) {
+        while self.end.is_none()
+            && let Ok(message) = self.messages.try_recv()
+        {
+            self.take(message);
+        }
+        if self.end.is_none() && self.due().is_some_and(|due| due <= real_now_ms()) {
+            self.time();
         }
     }
 
@@ -230,14 +244,17 @@ impl Driver {
     }
 
     fn time(&mut self) {
+        self.points().mark(Moment::Due);
         self.handle(Input::Time);
     }
 
     fn take(&mut self, message: Message) {
         match message {
             Message::Settled { exchange, evidence, answer } => {
+                self.points().mark(Moment::Settling);
                 self.in_flight.settled(exchange);
                 self.handle(Input::Settled { exchange, evidence, answer });
+                self.points().mark(Moment::Settled);
             }
             Message::Inbox => self.inbox = true,
             Message::Cancel(error) => self.handle(Input::Cancel(error)),
@@ -275,6 +292,7 @@ impl Driver {
             shared.machine.handle(input, now_ms, random());
         }
         self.carry_out();
+        self.rebuilt();
     }
 
     /// Carries out what the machine has decided, in its order.
@@ -284,11 +302,16 @@ impl Driver {
             match output {
                 Output::Append { entry, bytes } => self.writing.entry(entry, bytes),
                 Output::Deliver(event) => self.event = Some(event),
-                Output::Send { exchange, request, key, .. } => {
+                Output::Send { exchange, request, key, not_after_ms, .. } => {
                     let after = self.writing.hand_over(real_now_ms());
-                    let outside = self.shared.lock().outside.clone();
-                    let store = (self.writing.store().clone(), after);
-                    self.in_flight.send(exchange, request, key, &outside, store, self.sender.clone());
+                    let (outbound, client, not_after_ms) = {
+                        let shared = self.shared.lock();
+                        let not_after_ms = not_after_ms.map(|at_ms| shared.clock.to_real_ms(at_ms));
+                        (shared.outside.outbound(request, key), shared.outside.client.clone(), not_after_ms)
+                    };
+                    let (store, points) = (self.writing.store().clone(), self.points().clone());
+                    let leave = Leave { store, after, not_after_ms, points };
+                    self.in_flight.send(exchange, outbound, client, leave, self.sender.clone());
                 }
                 Output::Abort(exchange) => self.in_flight.abort(exchange),
                 Output::Log(line) => self.writing.log(line),
@@ -298,6 +321,8 @@ impl Driver {
                     let (status, text) = ended(&outcome);
                     let mut change = RunChange::to(status, real_now_ms());
                     change.outcome = Some(text);
+                    // It stays listed what may have happened.
+                    change.detail = leave::unknown_text(&self.shared.lock().machine.unknown_steps());
                     self.invocation = None;
                     self.writing.change(change, Some(RunEvent::Ended(outcome)));
                     self.end = Some(End::Done);
@@ -313,95 +338,6 @@ impl Driver {
         self.writing.hand_over(real_now_ms());
     }
 
-    /// Gives the instance up where replay brings it back for less than keeping it costs. Says whether that was all.
-    async fn park_if_idle(&mut self) -> bool {
-        let activity = {
-            let shared = self.shared.lock();
-            if !shared.machine.can_park() { None } else { Some(shared.machine.activity()) }
-        };
-        let Some(activity) = activity else { return false };
-        if let Activity::Waiting { what: Awaited::Sleep, until_ms: Some(until_ms) } = activity
-            && self.engine.settings().skip_sleeps
-        {
-            self.shared.lock().clock.skip_to(until_ms);
-            self.time();
-            self.handle(Input::Quiet);
-            return true;
-        }
-        let due = self.due();
-        let near =
-            real_now_ms().saturating_add(u64::try_from(self.engine.settings().keep_quiet.as_millis()).unwrap_or(0));
-        if due.is_some_and(|due| due <= near) {
-            return false;
-        }
-        let now_ms = real_now_ms();
-        let (change, event, end) = match activity {
-            Activity::Blocked(steps) => {
-                let mut change = RunChange::to(Status::Blocked, now_ms);
-                let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
-                change.detail = Some(format!("the outcome of step {} is unknown", names.join(", ")));
-                (change, RunEvent::Blocked(steps), End::Done)
-            }
-            Activity::Waiting { what, until_ms } => {
-                let mut change = RunChange::to(Status::Waiting, now_ms);
-                let what = what.to_string();
-                change.detail = Some(what.clone());
-                change.wake_at_ms = due;
-                (change, RunEvent::Waiting { what, until_ms: due.or(until_ms) }, End::Parked { wake_at_ms: due })
-            }
-            _ => return false,
-        };
-        let mut change = change;
-        change.inbox_seen = Some(self.shared.lock().machine.last_event().max(self.inbox_seen));
-        self.writing.change(change, Some(event));
-        // Before the run is left: whoever takes it up next reads its journal from the disk.
-        if !self.durable().await {
-            return true;
-        }
-        // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
-        if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
-            self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
-            self.take(message);
-            self.handle(Input::Quiet);
-            return true;
-        }
-        self.invocation = None;
-        self.end = Some(end);
-        true
-    }
-
-    fn stop_is_due(&self) -> bool {
-        self.stop_at.is_some_and(|at| real_now_ms() >= at)
-    }
-
-    /// The engine stops, and nothing of the run is under way any more, or its grace is over.
-    fn must_stop(&self) -> bool {
-        self.stop_is_due() || self.stop_at.is_some() && !self.shared.lock().machine.has_attempts_under_way()
-    }
-
-    /// Leaves the run where it is. What is still under way is lost with the process, and the journal says so.
-    async fn stop(&mut self) {
-        self.invocation = None;
-        let mut change = RunChange::to(Status::Queued, real_now_ms());
-        change.detail = Some("stopped with its process; it goes on when it is resumed".to_owned());
-        self.writing.change(change, Some(RunEvent::Parked));
-        self.writing.hand_over(real_now_ms());
-        self.end = Some(End::Done);
-    }
-
-    fn pause(&mut self, error: &Error) {
-        let mut change = RunChange::to(Status::Paused, real_now_ms());
-        change.detail = Some(error.to_string());
-        self.writing.change(change, Some(RunEvent::Paused(error.clone())));
-        self.end = Some(End::Done);
-    }
-
-    async fn set_aside(&mut self, error: Error) {
-        self.pause(&error);
-        self.writing.hand_over(real_now_ms());
-        let _ = self.durable().await;
-    }
-
     /// Waits until everything handed over is on disk.
     async fn durable(&mut self) -> bool {
         let ticket = self.writing.hand_over(real_now_ms());
@@ -412,14 +348,6 @@ impl Driver {
                 false
             }
         }
-    }
-
-    /// Nothing that followed the lost write may be shown or sent. The run goes on from its journal when it is resumed.
-    fn store_failed(&mut self, error: &StoreError) {
-        tracing::error!(run = self.key, %error, "the store failed; the run stops in this process");
-        self.invocation = None;
-        self.engine.watchers().tell(self.key, &RunEvent::Paused(store_error(error)));
-        self.end = Some(End::Done);
     }
 }
 

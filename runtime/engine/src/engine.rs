@@ -14,9 +14,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::real_now_ms;
-use crate::drive::{Task, drive};
+use crate::drive::{Task, drive, set_aside};
 use crate::driver::{End, Message};
 use crate::effects::store_error;
+use crate::fault::{Fault, planted};
 use crate::modules::{Loaded, Modules, description};
 use crate::reach::Reach;
 use crate::settings::Settings;
@@ -41,6 +42,7 @@ struct Inner {
     timers: Mutex<BTreeSet<(u64, RunKey)>>,
     timers_changed: Arc<Notify>,
     places: Arc<Semaphore>,
+    rebuilds: Arc<Semaphore>,
     idle: Notify,
 }
 
@@ -61,15 +63,29 @@ impl Engine {
     /// # Errors
     /// When another process holds the directory, the database cannot be opened, or wasmtime cannot be set up.
     pub fn open(settings: Settings, client: HttpClient, reach: Reach) -> anyhow::Result<Self> {
-        let options = SqliteOptions { durability: settings.durability, ..SqliteOptions::default() };
+        let options = SqliteOptions {
+            durability: settings.durability,
+            max_size_bytes: settings.max_database_bytes,
+            ..SqliteOptions::default()
+        };
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.data_dir, options)?);
         let host = Host::new(HostSettings {
             cache_dir: Some(settings.data_dir.join("compiled")),
             pool_instances: settings.pool_instances,
             instance_memory_bytes: settings.instance_memory_bytes,
+            total_memory_bytes: settings.total_memory_bytes,
+            compile_limit: settings.compile_limit,
             ..HostSettings::default()
         })?;
+        Ok(Self::over(settings, store, host, client, reach))
+    }
+
+    /// The same over a store and a host that are there already, for a caller with a store of its own; [`Engine::open`] is the usual
+    /// way. To be called within a runtime. The data directory of the settings is not looked at.
+    #[must_use]
+    pub fn over(settings: Settings, store: Arc<dyn Store>, host: Host, client: HttpClient, reach: Reach) -> Self {
         let places = Arc::new(Semaphore::new(settings.max_live));
+        let rebuilds = Arc::new(Semaphore::new(settings.rebuilds_at_once.max(1)));
         let engine = Self(Arc::new(Inner {
             settings,
             store,
@@ -82,10 +98,11 @@ impl Engine {
             timers: Mutex::default(),
             timers_changed: Arc::default(),
             places,
+            rebuilds,
             idle: Notify::new(),
         }));
         crate::timers::start(&engine);
-        Ok(engine)
+        engine
     }
 
     /// Keeps a module: compiled, asked what it has, and stored.
@@ -94,7 +111,7 @@ impl Engine {
     /// When it is no module, or describes what cannot be run. Nothing is stored then.
     pub async fn add_module(&self, bytes: Vec<u8>) -> Result<ModuleInfo, Error> {
         let digest = Digest::of(&bytes);
-        let loaded = self.0.modules.load(&self.0.host, bytes.clone()).await?;
+        let loaded = self.load(bytes.clone()).await?;
         let description = description(&loaded, self.settings().instance_memory_bytes);
         let module = NewModule {
             digest: digest.clone(),
@@ -205,6 +222,10 @@ impl Engine {
         &self.0.places
     }
 
+    pub(crate) fn rebuilds(&self) -> &Arc<Semaphore> {
+        &self.0.rebuilds
+    }
+
     pub(crate) fn timers(&self) -> MutexGuard<'_, BTreeSet<(u64, RunKey)>> {
         self.0.timers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -229,12 +250,17 @@ impl Engine {
         let bytes = self.store().read().module(digest).map_err(|error| store_error(&error))?;
         let bytes = bytes
             .ok_or_else(|| Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short())))?;
-        self.0.modules.load(&self.0.host, bytes).await
+        self.load(bytes).await
+    }
+
+    /// A module describes itself within the computing time that a turn of its workflows has.
+    async fn load(&self, bytes: Vec<u8>) -> Result<Loaded, Error> {
+        self.0.modules.load(&self.0.host, bytes, self.settings()).await
     }
 
     /// A module that is not in the store yet, compiled.
     pub(crate) async fn inspected(&self, bytes: Vec<u8>) -> Result<Loaded, Error> {
-        self.0.modules.load(&self.0.host, bytes).await
+        self.load(bytes).await
     }
 
     /// The run's machine, as its journal has it.
@@ -245,7 +271,9 @@ impl Engine {
             other => store_error(&other),
         })?;
         let logged = crate::batch::logged(reads.last_log(run).map_err(|error| store_error(&error))?);
-        let entries = journal.into_iter().map(|(_, bytes)| bytes);
+        let entries = journal.into_iter().map(|(_, bytes)| {
+            if planted(Fault::ForgetSettlements) { crate::fault::without_settlement(bytes) } else { bytes }
+        });
         Machine::load(entries, logged, mode).map_err(|error| Error::new(Code::JournalUnreadable, error.to_string()))
     }
 
@@ -267,7 +295,7 @@ impl Engine {
         let engine = self.clone();
         tokio::spawn(async move {
             let own = sender.clone();
-            let end = drive(&engine, Task { run, fresh, by_hand, sender, messages }).await;
+            let end = supervised(&engine, Task { run, fresh, by_hand, sender, messages }).await;
             // A task that parked has left already, and another may have come since.
             if engine.tasks().get(&run).is_some_and(|sender| sender.same_channel(&own)) {
                 engine.tasks().remove(&run);
@@ -300,6 +328,35 @@ impl Engine {
         self.timers().insert((at_ms, run));
         self.0.timers_changed.notify_one();
     }
+}
+
+/// Drives a run; a fault of this program's own sets the run aside, visibly, and takes nothing else with it.
+async fn supervised(engine: &Engine, task: Task) -> End {
+    let (driven, run) = (engine.clone(), task.run);
+    let driving = tokio::spawn(async move { drive(&driven, task).await });
+    match driving.await {
+        Ok(end) => end,
+        Err(error) => {
+            let error = Error::new(Code::Internal, format!("a fault of Stepwell's own stopped the run: {error}"));
+            tracing::error!(run, %error, "the run is set aside");
+            set_aside(engine, run, &error).await;
+            End::Done
+        }
+    }
+}
+
+/// Whether an event can be sent at all.
+///
+/// # Errors
+/// When its name is none, or it is too large.
+pub fn check_event(name: &str, payload: &Json) -> Result<(), Error> {
+    check_name("event", name)?;
+    if payload.len() > limits::MAX_VALUE_BYTES {
+        let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
+        let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
+        return Err(Error::new(Code::ResultTooLarge, text));
+    }
+    Ok(())
 }
 
 /// An engine that does not keep itself alive.

@@ -1,7 +1,9 @@
 //! Modules: compiled once per process, by digest; what they say of themselves as JSON.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use stepwell_core::contract::{Definition, RetryFields};
@@ -11,6 +13,9 @@ use stepwell_core::limits;
 use stepwell_core::policy::retry::RetryPolicy;
 use stepwell_core::policy::timeout;
 use stepwell_host::{Host, Module, ModuleError, TurnDeadline};
+use tokio::sync::oneshot;
+
+use crate::settings::Settings;
 
 /// A module that can be run, and the workflows that it has.
 #[derive(Clone)]
@@ -18,9 +23,6 @@ pub(crate) struct Loaded {
     pub(crate) module: Module,
     pub(crate) workflows: Vec<Definition>,
 }
-
-/// Computing time that a module has to describe itself.
-const DESCRIBE_BUDGET_MS: u64 = 10_000;
 
 /// The modules of this process.
 #[derive(Default)]
@@ -31,23 +33,44 @@ impl Modules {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
     }
 
-    /// Compiles a module and asks it what it has. Compiling takes its time, so it has a thread of its own.
-    pub(crate) async fn load(&self, host: &Host, bytes: Vec<u8>) -> Result<Loaded, Error> {
+    /// Compiles a module and asks it what it has.
+    pub(crate) async fn load(&self, host: &Host, bytes: Vec<u8>, settings: &Settings) -> Result<Loaded, Error> {
         let digest = Digest::of(&bytes);
         if let Some(loaded) = self.get(&digest) {
             return Ok(loaded);
         }
-        let compiling = host.clone();
-        let compiled = tokio::task::spawn_blocking(move || compiling.compile(&bytes)).await;
-        let module = compiled
-            .map_err(|error| Error::new(Code::Internal, format!("compiling the module failed: {error}")))?
-            .map_err(|error: ModuleError| error.to_error())?;
-        let deadline = TurnDeadline::budget_ms(DESCRIBE_BUDGET_MS);
+        let module = compile(host, bytes, settings.compile_limit).await?;
+        let deadline = TurnDeadline { budget: settings.workflow_turn, at: None };
         let workflows = module.describe(host, deadline).await.map_err(|error| error.to_error())?;
         check(&workflows)?;
         let loaded = Loaded { module, workflows };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, loaded.clone());
         Ok(loaded)
+    }
+}
+
+/// Compiles on a thread of its own. There is no way to stop it: a module that takes too long is refused, and the thread, on which
+/// nobody waits, comes to its end or goes with the process.
+async fn compile(host: &Host, bytes: Vec<u8>, limit: Duration) -> Result<Module, Error> {
+    let (done, compiled) = oneshot::channel();
+    let host = host.clone();
+    let thread = thread::Builder::new().name("compiler".to_owned());
+    let internal = |text: String| Error::new(Code::Internal, text);
+    thread
+        .spawn(move || {
+            let _ = done.send(host.compile(&bytes));
+        })
+        .map_err(|error| internal(format!("no thread to compile on: {error}")))?;
+    // What it waits for others has its own limit.
+    match tokio::time::timeout(limit * 2, compiled).await {
+        Ok(Ok(module)) => module.map_err(|error: ModuleError| error.to_error()),
+        Ok(Err(_)) => Err(internal("compiling the module failed".to_owned())),
+        Err(_) => {
+            let seconds = limit.as_secs_f64();
+            let text =
+                format!("it takes longer than {seconds} s to compile: its functions are too large, or too entangled");
+            Err(Error::new(Code::InvalidModule, text).never_retried())
+        }
     }
 }
 
@@ -73,15 +96,22 @@ impl Loaded {
 /// Refuses what a run could not be started with.
 fn check(workflows: &[Definition]) -> Result<(), Error> {
     let invalid = |text: String| Err(Error::new(Code::InvalidModule, text).never_retried());
-    for (at, workflow) in workflows.iter().enumerate() {
+    let (count, max) = (workflows.len(), limits::MAX_WORKFLOWS);
+    if count > max {
+        return invalid(format!("the module has {count} workflows; it may have {max}"));
+    }
+    let mut names = HashSet::new();
+    for workflow in workflows {
         let name = &workflow.name;
         if name.is_empty() || name.len() > limits::MAX_NAME_BYTES || name.chars().any(char::is_control) {
             let max = limits::MAX_NAME_BYTES;
+            let name: String = name.chars().take(40).collect();
             return invalid(format!("the workflow name {name:?} is none: 1 to {max} bytes, no control characters"));
         }
-        if workflows[..at].iter().any(|other| other.name == *name) {
+        if !names.insert(name) {
             return invalid(format!("two workflows have the name {name:?}"));
         }
+        declared(workflow)?;
         if let Err(error) = RetryPolicy::default().overridden(&workflow.retry) {
             let text = format!("workflow {name:?}: {error}");
             return Err(Error::new(Code::InvalidPolicy, text).never_retried());
@@ -92,6 +122,28 @@ fn check(workflows: &[Definition]) -> Result<(), Error> {
         if let Err(error) = timeouts {
             let text = format!("workflow {name:?}: {error}");
             return Err(Error::new(Code::InvalidPolicy, text).never_retried());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a workflow that declares more than anybody would read.
+fn declared(workflow: &Definition) -> Result<(), Error> {
+    let name = &workflow.name;
+    let invalid = |text: String| Err(Error::new(Code::InvalidModule, text).never_retried());
+    let schema = workflow.input_schema.as_ref().map_or(0, |schema| schema.len());
+    if schema > limits::MAX_VALUE_BYTES {
+        let max = limits::MAX_VALUE_BYTES;
+        return invalid(format!("workflow {name:?}: its input schema has {schema} bytes; it may have {max}"));
+    }
+    for (what, texts) in [("destinations", &workflow.destinations), ("secrets", &workflow.secrets)] {
+        let (count, max) = (texts.len(), limits::MAX_DECLARED);
+        if count > max {
+            return invalid(format!("workflow {name:?} declares {count} {what}; it may declare {max}"));
+        }
+        if let Some(long) = texts.iter().find(|text| text.len() > limits::MAX_URL_BYTES) {
+            let (len, max) = (long.len(), limits::MAX_URL_BYTES);
+            return invalid(format!("workflow {name:?} declares {what} with one of {len} bytes; it may have {max}"));
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ use stepwell_store::{InboxKind, RunKey, Status, Unfinished};
 use crate::clock::real_now_ms;
 use crate::effects::store_error;
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
 
 impl Engine {
     /// Takes up every run that was under way when its process ended, and arms the timers of those that wait. What came for a run
@@ -24,8 +25,12 @@ impl Engine {
         for run in &runs {
             if self.goes_on(run, now_ms) {
                 self.wake(run.key);
-            } else if let (Status::Waiting | Status::Queued, Some(at_ms)) = (run.status, run.wake_at_ms) {
-                self.arm(at_ms, run.key);
+            } else if let (Status::Waiting | Status::Queued | Status::Blocked, Some(at_ms)) =
+                (run.status, run.wake_at_ms)
+            {
+                if run.status != Status::Waiting || !planted(Fault::ForgetTimers) {
+                    self.arm(at_ms, run.key);
+                }
             }
         }
         Ok(())
@@ -33,7 +38,7 @@ impl Engine {
 
     fn goes_on(&self, run: &Unfinished, now_ms: u64) -> bool {
         match run.status {
-            Status::Running => true,
+            Status::Running => !planted(Fault::ForgetRunning),
             Status::Queued if run.wake_at_ms.is_some_and(|at_ms| at_ms > now_ms) => {
                 // Events do not make it begin earlier; a request to cancel ends it.
                 run.unseen && self.is_to_cancel(run.key)

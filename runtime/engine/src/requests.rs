@@ -2,10 +2,9 @@
 //!
 //! A refusal is the store's own: the API tells its client what it means.
 
-use stepwell_core::error::{Code, Error};
+use stepwell_core::error::Error;
 use stepwell_core::ids::Digest;
 use stepwell_core::json::Json;
-use stepwell_core::limits;
 use stepwell_store::{
     Action, Answer, Delivered, InboxKind, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission,
 };
@@ -13,7 +12,7 @@ use stepwell_store::{
 use crate::clock::real_now_ms;
 use crate::driver::Message;
 use crate::effects::store_error;
-use crate::engine::{Engine, ModuleInfo};
+use crate::engine::{Engine, ModuleInfo, check_event};
 use crate::modules::description;
 use crate::start::RunRef;
 use crate::verify::Verdict;
@@ -73,21 +72,17 @@ impl Engine {
     /// [`Engine::deliver`] for whoever needs no more than the run's own errors.
     ///
     /// # Errors
-    /// Those of [`Engine::deliver`], and when the payload is too large.
+    /// Those of [`Engine::deliver`], and when the name is none or the payload is too large.
     pub async fn send_event(
         &self,
         run: RunKey,
         name: &str,
         payload: &Json,
         dedup: Option<String>,
-    ) -> Result<(), Error> {
-        if payload.len() > limits::MAX_VALUE_BYTES {
-            let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
-            let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
-            return Err(Error::new(Code::ResultTooLarge, text));
-        }
+    ) -> Result<Delivered, Error> {
+        check_event(name, payload)?;
         let sent = self.deliver(run, name, payload, Request { answer: None, dedup }).await;
-        sent.map(|_| ()).map_err(|error| store_error(&error))
+        sent.map_err(|error| store_error(&error))
     }
 
     /// Asks a run to cancel: its workflow is told, may clean up, and ends. The request is durable when this returns, and is taken up

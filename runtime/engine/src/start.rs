@@ -12,7 +12,7 @@ use stepwell_store::{Append, NewRun, RunChange, RunKey, Started, Status};
 
 use crate::clock::real_now_ms;
 use crate::effects::store_error;
-use crate::engine::Engine;
+use crate::engine::{Engine, check_event};
 use crate::verify::Verdict;
 
 /// A run to be started.
@@ -90,6 +90,7 @@ impl Engine {
             let text = format!("the input has {len} bytes of JSON; at most {max} are taken");
             return Err(Error::new(Code::ResultTooLarge, text));
         }
+        start.events.iter().try_for_each(|(name, payload)| check_event(name, payload))?;
         let invalid = |text: String| Error::new(Code::InvalidPolicy, text).never_retried();
         if start.delay_ms > limits::MAX_SLEEP_MS {
             let text = format!("delayMs is {}; at most {} (10 years) are taken", start.delay_ms, limits::MAX_SLEEP_MS);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::clock::real_now_ms;
 use crate::engine::Engine;
+use crate::points::Moment;
 
 /// Runs woken in one go before others have their turn.
 const AT_ONCE: usize = 256;
@@ -30,7 +31,10 @@ pub(crate) fn start(engine: &Engine) {
                 }
                 timers.first().map(|(at_ms, _)| *at_ms)
             };
-            due.into_iter().for_each(|run| engine.wake(run));
+            for run in due {
+                engine.settings().points.pass(Moment::Waking).await;
+                engine.wake(run);
+            }
             // Not held while this rests: whoever drops the engine closes the database with it.
             drop(engine);
             let rest = next.map_or(LONGEST_REST, |at_ms| Duration::from_millis(at_ms.saturating_sub(now_ms)));

@@ -11,6 +11,7 @@ use crate::clock::RunClock;
 use crate::commands::Handle;
 use crate::effects::Outside;
 use crate::engine::Engine;
+use crate::slice::Slice;
 use crate::start::RunRef;
 
 /// What a replay has shown.
@@ -31,8 +32,10 @@ impl Engine {
         self.verify_on(run, None).await
     }
 
+    /// The same, on the module of that digest.
     pub(crate) async fn verify_on(&self, run: &RunRef, digest: Option<&Digest>) -> Result<Verdict, Error> {
         let machine = self.machine(run.key, Mode::Verify)?;
+        let other_code = digest.is_some_and(|digest| digest != machine.digest());
         let loaded = self.loaded(digest.unwrap_or(machine.digest())).await?;
         let started = machine.started().clone();
         // A run that the host ended came to its end between two turns: there is nothing to compare it with.
@@ -44,9 +47,13 @@ impl Engine {
         };
         let shared = Handle::new(machine, RunClock::default(), outside);
         let commands = Box::new(shared.clone());
-        let mut invocation = Invocation::new(self.host(), &loaded.module, commands, &started.workflow, &started.input);
+        let share = loaded.module.admit(self.host()).await;
+        let mut invocation =
+            Invocation::new(self.host(), &loaded.module, share, commands, &started.workflow, &started.input);
         let mut event: Option<Event> = None;
+        let mut slice = Slice::begin();
         loop {
+            slice.give_way().await;
             if !must_return && shared.lock().machine.at_frontier() && event.is_none() {
                 return Ok(Verdict::Same);
             }
@@ -67,6 +74,7 @@ impl Engine {
                 match output {
                     Output::Deliver(next) => event = Some(next),
                     Output::Verified => return Ok(Verdict::Same),
+                    Output::Stopped(mismatch) if other_code => return Ok(Verdict::Differs(mismatch.on_other_code())),
                     Output::Stopped(mismatch) => return Ok(Verdict::Differs(mismatch)),
                     _ => {}
                 }

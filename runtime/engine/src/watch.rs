@@ -13,6 +13,9 @@ use stepwell_store::{RunKey, Store, Ticket};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
+use crate::fault::{Fault, planted};
+use crate::points::{Moment, Points};
+
 /// Something that happened in a run.
 #[derive(Debug, Clone)]
 pub enum RunEvent {
@@ -119,7 +122,7 @@ pub(crate) struct Publisher(UnboundedSender<(Ticket, Vec<RunEvent>)>);
 const UNHURRIED: Duration = Duration::from_millis(6);
 
 impl Publisher {
-    pub(crate) fn new(run: RunKey, store: Arc<dyn Store>, watchers: Arc<Watchers>) -> Self {
+    pub(crate) fn new(run: RunKey, store: Arc<dyn Store>, watchers: Arc<Watchers>, points: Points) -> Self {
         let (sender, mut receiver) = unbounded_channel::<(Ticket, Vec<RunEvent>)>();
         tokio::spawn(async move {
             while let Some(first) = receiver.recv().await {
@@ -133,9 +136,10 @@ impl Publisher {
                     tokio::time::sleep(UNHURRIED).await;
                 }
                 for (ticket, events) in group {
-                    if store.durable(ticket).await.is_err() {
+                    if !planted(Fault::ShowBeforeDurable) && store.durable(ticket).await.is_err() {
                         return;
                     }
+                    points.pass(Moment::Showing).await;
                     events.iter().for_each(|event| watchers.tell(run, event));
                 }
             }

@@ -1,17 +1,19 @@
 //! The host: wasmtime's engines, the places in the pool, the cache of compiled modules and the epochs' ticker.
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use stepwell_core::limits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use crate::cache::Cache;
 use crate::guest::Guest;
+use crate::memory::Memory;
 use crate::settings::{self, HostSettings};
 use crate::{commands, wasi};
 
@@ -27,6 +29,8 @@ struct Inner {
     pool: Option<Pool>,
     on_demand: Ground,
     cache: Option<Cache>,
+    memory: Arc<Memory>,
+    compilers: Compilers,
     _ticker: Ticker,
 }
 
@@ -61,7 +65,16 @@ impl Host {
         };
         let engines = [Some(&on_demand.engine), pool.as_ref().map(|pool| &pool.ground.engine)];
         let ticker = Ticker::start(engines.into_iter().flatten().cloned().collect())?;
-        Ok(Self(Arc::new(Inner { settings, pool, on_demand, cache, _ticker: ticker })))
+        let memory = Arc::new(Memory::new(settings.total_memory_bytes));
+        Ok(Self(Arc::new(Inner {
+            settings,
+            pool,
+            on_demand,
+            cache,
+            memory,
+            compilers: Compilers::default(),
+            _ticker: ticker,
+        })))
     }
 
     /// Whether there is a pool. Without one every instance is made on demand, which costs some 20 us more each.
@@ -74,12 +87,21 @@ impl Host {
         &self.0.settings
     }
 
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.0.memory
+    }
+
     pub(crate) fn pool(&self) -> Option<&Pool> {
         self.0.pool.as_ref()
     }
 
     pub(crate) fn on_demand(&self) -> &Ground {
         &self.0.on_demand
+    }
+
+    /// Waits until a module may be compiled, on a thread that no run is driven on. `None` where others take too long.
+    pub(crate) fn compiler(&self) -> Option<Compiling<'_>> {
+        self.0.compilers.place(self.0.settings.compile_limit)
     }
 
     pub(crate) fn cache(&self) -> Option<&Cache> {
@@ -120,6 +142,42 @@ impl Ground {
     }
 }
 
+/// Counts the modules that are being compiled. A compilation cannot be interrupted and takes many times the module's size in memory:
+/// however many are uploaded at once, they take their turns.
+#[derive(Default)]
+struct Compilers {
+    busy: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// A place among the compilers, free again when this is dropped.
+pub(crate) struct Compiling<'a>(&'a Compilers);
+
+impl Compilers {
+    fn place(&self, limit: Duration) -> Option<Compiling<'_>> {
+        let all = |busy: &mut usize| *busy >= limits::MAX_CONCURRENT_COMPILATIONS;
+        let waited = self.freed.wait_timeout_while(self.busy(), limit, all);
+        let (mut busy, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if all(&mut busy) {
+            return None;
+        }
+        *busy += 1;
+        Some(Compiling(self))
+    }
+
+    fn busy(&self) -> MutexGuard<'_, usize> {
+        // Nothing panics under the lock.
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Compiling<'_> {
+    fn drop(&mut self) {
+        *self.0.busy() -= 1;
+        self.0.freed.notify_one();
+    }
+}
+
 /// The one thread that counts epochs. It ends when this is dropped.
 struct Ticker {
     _stop: mpsc::Sender<()>,
@@ -134,5 +192,58 @@ impl Ticker {
             }
         })?;
         Ok(Self { _stop: stop })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{ample, attempt, blocking, invoke, json, settings};
+    use crate::{TurnDeadline, TurnEnd};
+    use stepwell_core::contract::Event;
+
+    /// What the ticker does in that time.
+    fn pass(host: &Host, time: Duration) {
+        for _ in 0..time.as_millis() / TICK.as_millis() {
+            host.on_demand().engine.increment_epoch();
+            host.pool().iter().for_each(|pool| pool.ground.engine.increment_epoch());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_instance_that_was_idle_for_an_hour_goes_on() {
+        let body = r#"
+          (func $run (result i32)
+            (drop (call $begin))
+            (drop (call $next))
+            (call $finish)
+            (drop (call $next))
+            (call $ok-value))
+        "#;
+        for pool_instances in [4, 0] {
+            let host = Host::new(HostSettings { pool_instances, ..settings() }).unwrap();
+            let module = host.compile(&blocking(body)).unwrap();
+            let (mut invocation, _) = invoke(&host, &module);
+            assert_eq!(invocation.turn(None, TurnDeadline::budget_ms(5_000)).await, TurnEnd::Quiet);
+            pass(&host, Duration::from_secs(3_600));
+            assert_eq!(invocation.turn(Some(attempt()), TurnDeadline::budget_ms(5_000)).await, TurnEnd::Quiet);
+            pass(&host, Duration::from_secs(3_600));
+            let end = invocation.turn(Some(Event::Completed(0, json("2"))), ample()).await;
+            assert_eq!(end, TurnEnd::Returned(Ok(json("2"))));
+        }
+    }
+
+    #[test]
+    fn modules_are_compiled_one_after_another() {
+        let compilers = Compilers::default();
+        let first = compilers.place(Duration::ZERO).expect("nobody is before it");
+        assert!(compilers.place(Duration::ZERO).is_none());
+        thread::scope(|scope| {
+            let second = scope.spawn(|| compilers.place(Duration::from_secs(60)).is_some());
+            assert!(!second.is_finished(), "it waits for the first");
+            drop(first);
+            assert!(second.join().unwrap());
+        });
+        assert!(compilers.place(Duration::ZERO).is_some());
     }
 }

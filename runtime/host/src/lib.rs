@@ -12,6 +12,7 @@ mod host;
 pub mod http;
 mod invocation;
 mod limits;
+mod memory;
 mod module;
 mod port;
 mod settings;
@@ -19,9 +20,18 @@ mod trap;
 mod turn;
 mod wasi;
 
+/// What the tests of the public surface share, for those of what is below it.
+#[cfg(test)]
+#[path = "../tests/it/support/mod.rs"]
+#[allow(dead_code, reason = "its other users need all of it")]
+mod support;
+#[cfg(test)]
+extern crate self as stepwell_host;
+
 pub use commands::Commands;
 pub use host::Host;
 pub use invocation::{Invocation, TurnEnd};
+pub use memory::MemoryShare;
 pub use module::{Module, ModuleError};
 pub use settings::HostSettings;
 pub use trap::{Trap, TrapKind};

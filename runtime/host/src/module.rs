@@ -1,5 +1,6 @@
 //! A module: checked against the contract, compiled, ready to be instantiated.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use stepwell_core::contract::Definition;
@@ -14,6 +15,7 @@ use crate::convert;
 use crate::guest::Guest;
 use crate::host::{Ground, Host, Place};
 use crate::invocation;
+use crate::memory::MemoryShare;
 use crate::trap::Trap;
 use crate::turn::TurnDeadline;
 use crate::wasi;
@@ -29,6 +31,14 @@ pub enum ModuleError {
         "a WebAssembly core module, not a component: build it as a component, or upload it with the contract's WIT embedded"
     )]
     CoreModule,
+    /// More than is taken: compiling costs time and memory by its size, and cannot be interrupted.
+    #[error("it has {bytes} bytes; a module may have {max}")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
     /// Not valid, or made of what is not offered.
     #[error("not a valid WebAssembly component: {0}")]
     Invalid(String),
@@ -73,6 +83,8 @@ struct Inner {
     pooled: Option<WorkflowPre<Guest>>,
     /// Made from the pooled one when the pool is full for the first time.
     on_demand: OnceLock<WorkflowPre<Guest>>,
+    /// What an instance has when it begins; 0 until one has.
+    memory_bytes: AtomicUsize,
 }
 
 /// The contract's export, without its version.
@@ -84,6 +96,10 @@ impl Host {
     /// # Errors
     /// When the bytes are no module that can be run here, with the reason for its author.
     pub fn compile(&self, bytes: &[u8]) -> Result<Module, ModuleError> {
+        let max = self.settings().module_bytes;
+        if bytes.len() > max {
+            return Err(ModuleError::TooLarge { bytes: bytes.len(), max });
+        }
         check_kind(bytes)?;
         let digest = Digest::of(bytes);
         let component = self.component(&digest, bytes)?;
@@ -91,9 +107,9 @@ impl Host {
         let ground = pooled.map_or(self.on_demand(), |pool| &pool.ground);
         let pre = link(ground, &component)?;
         let inner = if pooled.is_some() {
-            Inner { digest, pooled: Some(pre), on_demand: OnceLock::new() }
+            Inner { digest, pooled: Some(pre), on_demand: OnceLock::new(), memory_bytes: AtomicUsize::new(0) }
         } else {
-            Inner { digest, pooled: None, on_demand: OnceLock::from(pre) }
+            Inner { digest, pooled: None, on_demand: OnceLock::from(pre), memory_bytes: AtomicUsize::new(0) }
         };
         Ok(Module(Arc::new(inner)))
     }
@@ -108,7 +124,11 @@ impl Host {
         }
         // Code is the same for both engines.
         let engine = &self.on_demand().engine;
-        let compiled = engine.precompile_component(bytes).map_err(|e| ModuleError::Invalid(format!("{e:#}")))?;
+        let compiled = {
+            let busy = || ModuleError::Host("other modules have been compiling for too long; try again later".into());
+            let _place = self.compiler().ok_or_else(busy)?;
+            engine.precompile_component(bytes).map_err(|e| ModuleError::Invalid(format!("{e:#}")))?
+        };
         if let Some(cache) = self.cache() {
             cache.write(digest, &compiled);
         }
@@ -200,6 +220,16 @@ impl Module {
         let Some(pre) = self.0.pooled.as_ref().or_else(|| self.0.on_demand.get()) else { return Vec::new() };
         let component = pre.instance_pre().component();
         component.component_type().imports(component.engine()).map(|(import, _)| import.to_owned()).collect()
+    }
+
+    /// Waits until there is memory for another instance of this, beside all that live. An instance that has described itself has
+    /// shown how much that is.
+    pub async fn admit(&self, host: &Host) -> Arc<MemoryShare> {
+        Arc::new(host.memory().admit(self.0.memory_bytes.load(Relaxed)).await)
+    }
+
+    pub(crate) fn needs_memory(&self, bytes: usize) {
+        self.0.memory_bytes.fetch_max(bytes, Relaxed);
     }
 
     /// Asks the module which workflows it has.

@@ -4,6 +4,7 @@
 //! one runs on the other and computes the same. It does not decide what a guest may call.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use stepwell_core::limits;
 use wasmtime::{
@@ -22,6 +23,12 @@ pub struct HostSettings {
     pub instance_memory_bytes: usize,
     /// Table elements of an instance, all of its tables together.
     pub instance_table_elements: usize,
+    /// Memory of all live instances together, in bytes: beyond it no further one comes to life.
+    pub total_memory_bytes: usize,
+    /// Size of a module, in bytes.
+    pub module_bytes: usize,
+    /// How long a module waits for others that are being compiled.
+    pub compile_limit: Duration,
 }
 
 impl Default for HostSettings {
@@ -31,6 +38,9 @@ impl Default for HostSettings {
             pool_instances: 1_000,
             instance_memory_bytes: limits::MAX_INSTANCE_MEMORY_BYTES,
             instance_table_elements: limits::MAX_INSTANCE_TABLE_ELEMENTS,
+            total_memory_bytes: limits::MAX_TOTAL_MEMORY_BYTES,
+            module_bytes: limits::MAX_MODULE_BYTES,
+            compile_limit: Duration::from_millis(limits::MAX_COMPILE_MS),
         }
     }
 }

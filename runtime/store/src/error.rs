@@ -37,6 +37,23 @@ pub enum StoreError {
         known: u32,
     },
 
+    /// The database has lost what it had said was durable: it is an older copy, or a part of it is gone. Effects of what is missing may
+    /// have happened, and would be repeated.
+    #[error(
+        "the database has {found} of {acknowledged} rows that were durable: it is an older copy, or a part of it was lost (with its \
+         write-ahead log, or by the disk). Effects of runs may have happened that it knows nothing of, and would happen again. Put the newest \
+         copy back, with stepwell.db-wal where there is one; or delete {} to go on with what there is",
+        mark.display()
+    )]
+    Behind {
+        /// Rows that it has.
+        found: u64,
+        /// Rows that were said to be durable.
+        acknowledged: u64,
+        /// The file that says so.
+        mark: PathBuf,
+    },
+
     // Of the disk: everything in the commit is lost, and works again once the cause is gone.
     /// No room left.
     #[error("the disk is full: {0}")]

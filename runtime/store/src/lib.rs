@@ -14,6 +14,7 @@
 
 mod apply;
 mod error;
+pub mod fault;
 mod group;
 mod grouped;
 pub mod ledger;

@@ -274,12 +274,18 @@ impl Ledger {
     ///
     /// # Errors
     /// What does not hold.
-    pub fn leaves(&mut self, attempt: AttemptRef, key: Option<&str>, method: &str, url: &str) -> Result<(), String> {
+    pub fn leaves(
+        &mut self,
+        attempt: AttemptRef,
+        key: Option<&str>,
+        (method, url): (&str, &str),
+        now_ms: u64,
+    ) -> Result<(), String> {
         let step = self.step_mut(attempt.operation)?;
         if step.open.is_none_or(|(n, _)| n != attempt.number) {
             return Err(format!("a request leaves for {attempt:?}, which is not recorded as started"));
         }
-        if is_safe_method(method) { Ok(()) } else { step.left(attempt.number, key, method, url) }
+        if is_safe_method(method) { Ok(()) } else { step.left(attempt.number, key, method, url, now_ms) }
     }
 
     /// An event of a step's body.

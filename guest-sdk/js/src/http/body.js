@@ -1,5 +1,6 @@
 // Bodies of requests and responses: always whole, in memory, and read at most once.
 
+import { $, JSON, isView } from "../primordials.js";
 import { TextDecoder, TextEncoder, bytesOf, isBuffer } from "../web/encoding.js";
 import { URLSearchParams } from "../web/search-params.js";
 
@@ -10,7 +11,7 @@ export function bodyOf(given) {
   if (given instanceof URLSearchParams) {
     return { bytes: new TextEncoder().encode(given.toString()), type: "application/x-www-form-urlencoded;charset=UTF-8" };
   }
-  if (ArrayBuffer.isView(given) || isBuffer(given)) return { bytes: bytesOf(given).slice(), type: null };
+  if (isView(given) || isBuffer(given)) return { bytes: bytesOf(given)[$.slice](), type: null };
   throw new TypeError("a body must be a string, URLSearchParams, an ArrayBuffer or a view of one; for JSON use JSON.stringify or { json }");
 }
 
@@ -33,11 +34,11 @@ export class Body {
   }
 
   async bytes() {
-    return this.#take().slice();
+    return this.#take()[$.slice]();
   }
 
   async arrayBuffer() {
-    return this.#take().slice().buffer;
+    return this.#take()[$.slice]().buffer;
   }
 
   async text() {

@@ -1,5 +1,6 @@
 // The `http` of a body's context: `http.post(url, { json })`, and `ensureOk()` on the promise it returns.
 
+import { $, Array, Object, Promise, String } from "../primordials.js";
 import * as check from "../check.js";
 import * as host from "../host.js";
 import { encode } from "../json.js";
@@ -10,19 +11,30 @@ import { Request } from "./request.js";
 
 const FIELDS = ["headers", "json", "body", "query", "signal", "redirect", "timeoutMs", "key", "label", "renewOn"];
 
-const nativeThen = Promise.prototype.then;
-
 /// The promise of a response, which can be asked for an ok one before it is there.
-class ResponsePromise extends Promise {
+export class ResponsePromise extends Promise {
   #heard = false;
 
   static get [Symbol.species]() {
     return Promise;
   }
 
+  /// A promise that is settled with a promise asks it for its `then`, which may have been patched: these are told of its end.
+  static of(promise) {
+    return new ResponsePromise((resolve, reject) => promise[$.then](resolve, reject));
+  }
+
+  #followed(Type, next) {
+    return new Type((resolve, reject) => {
+      this.then((response) => {
+        next(response)[$.then](resolve, reject);
+      }, reject);
+    });
+  }
+
   then(fulfilled, rejected) {
     this.#heard = true;
-    return super.then(fulfilled, rejected);
+    return this[$.then](fulfilled, rejected);
   }
 
   /// A failure that the body did not wait for would be lost with the body's end: it is told in the log, then or when it comes.
@@ -30,20 +42,20 @@ class ResponsePromise extends Promise {
     const tell = (error) => {
       if (!promise.#heard) host.log("warn", `${what} failed, and nothing awaited it: ${error?.message}`, null);
     };
-    nativeThen.call(promise, undefined, (error) => (attempt.open ? attempt.unheard.push(() => tell(error)) : tell(error)));
+    promise[$.then](undefined, (error) => (attempt.open ? attempt.unheard[$.push](() => tell(error)) : tell(error)));
     return promise;
   }
 
   ensureOk() {
-    return ResponsePromise.resolve(this.then((response) => response.ensureOk()));
+    return this.#followed(ResponsePromise, (response) => response.ensureOk());
   }
 
   json() {
-    return this.then((response) => response.json());
+    return this.#followed(Promise, (response) => response.json());
   }
 
   text() {
-    return this.then((response) => response.text());
+    return this.#followed(Promise, (response) => response.text());
   }
 }
 
@@ -52,9 +64,9 @@ export function httpClient(attempt) {
   const request = (method, url, options) => {
     const answer = (async () => {
       check.text("http.request, method", method);
-      return send(attempt, buildRequest(`http, ${method}`, method, url, options));
+      return await send(attempt, buildRequest(`http, ${method}`, method, url, options));
     })();
-    return ResponsePromise.watch(ResponsePromise.resolve(answer), attempt, `a ${String(method)} request`);
+    return ResponsePromise.watch(ResponsePromise.of(answer), attempt, `a ${String(method)} request`);
   };
   const verb = (method) => (url, options) => request(method, url, options);
   return {

@@ -1,6 +1,7 @@
 // Which statuses are worth retrying, and when: the rule that every SDK shares. Whether anything happened at the other side is
 // another question, which the host answers.
 
+import { $, Math, Number, utc } from "../primordials.js";
 import { now } from "../clock.js";
 import { HttpError, MAX_RETRY_AFTER_MS } from "../errors.js";
 
@@ -14,25 +15,25 @@ export async function ensureOk(response) {
   const { status, method } = response;
   const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now);
   const url = withoutQuery(response.url);
-  const body = response.bodyUsed ? "" : (await response.clone().text()).slice(0, SHOWN_CHARS);
+  const body = response.bodyUsed ? "" : (await response.clone().text())[$.slice](0, SHOWN_CHARS);
   const details = { status, method, url };
   if (body !== "") details.body = body;
   if (retryAfterMs !== null) details.retryAfterMs = retryAfterMs;
-  const retry = RETRIED.includes(status) ? retryAfterMs : "never";
+  const retry = RETRIED[$.includes](status) ? retryAfterMs : "never";
   const text = `${method} ${url} answered ${status}${body === "" ? "" : `: ${body}`}`;
   throw new HttpError("workflows.http_status", text, { details, retry });
 }
 
 /// What stands in a URL's query may be a secret.
 function withoutQuery(url) {
-  return url.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
+  return url[$.replace](/[?#].*$/s, "")[$.replace](/\/\/[^/]*@/, "//");
 }
 
 /// Milliseconds of a `Retry-After`: seconds or an HTTP date; null where it is neither. At most 24 h.
 export function parseRetryAfter(value, clock) {
   if (value === null) return null;
-  const text = value.trim();
-  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : httpDate(text) - clock();
+  const text = value[$.trim]();
+  const ms = /^\d+$/[$.test](text) ? Number(text) * 1000 : httpDate(text) - clock();
   return Number.isNaN(ms) ? null : Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS);
 }
 
@@ -48,11 +49,11 @@ const FORMS = [
 
 /// Ms since the Unix epoch of an HTTP date in any of its three forms, or NaN.
 function httpDate(text) {
-  const groups = FORMS.map((form) => form.exec(text)?.groups).find((found) => found !== undefined);
-  const month = MONTHS.indexOf(groups?.month.toLowerCase());
+  const groups = FORMS[$.map]((form) => form[$.exec](text)?.groups)[$.find]((found) => found !== undefined);
+  const month = MONTHS[$.indexOf](groups?.month[$.toLowerCase]());
   if (!groups || month < 0) return NaN;
-  const [hours, minutes, seconds] = groups.time.split(":").map(Number);
+  const [hours, minutes, seconds] = groups.time[$.split](":")[$.map](Number);
   let year = Number(groups.year);
   if (groups.year.length === 2) year += year < 70 ? 2000 : 1900;
-  return Date.UTC(year, month, Number(groups.day), hours, minutes, seconds);
+  return utc(year, month, Number(groups.day), hours, minutes, seconds);
 }

@@ -1,5 +1,6 @@
 // `fetch`: of an attempt (in a body's context), and the ambient one, which finds its attempt by whose turn it is.
 
+import { $, Promise } from "../primordials.js";
 import * as host from "../host.js";
 import { WorkflowError } from "../errors.js";
 import { openAttempts, openExchange, turnOwner } from "../turn.js";
@@ -15,7 +16,7 @@ const REDIRECTS = [301, 302, 303, 307, 308];
 export function fetchOf(find) {
   return async (input, init) => {
     const request = new Request(input, init);
-    return send(find(request), request);
+    return await send(find(request), request);
   };
 }
 
@@ -59,16 +60,16 @@ async function exchange(attempt, request) {
   signal?.throwIfAborted();
   const described = describeRequest(request);
   const answer = openExchange(attempt, `${request.method} ${request.url}`, (id) => host.httpSend(id, described));
-  if (!signal) return answer;
-  return new Promise((resolve, reject) => {
-    answer.then(resolve, reject);
+  if (!signal) return await answer;
+  return await new Promise((resolve, reject) => {
+    answer[$.then](resolve, reject);
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
 }
 
 function redirectTarget(response, request) {
   const location = response.headers.get("location");
-  if (!REDIRECTS.includes(response.status) || location === null) return null;
+  if (!REDIRECTS[$.includes](response.status) || location === null) return null;
   if (!isSafe(request.method) || request.redirect === "manual") return null;
   return URL.parse(location, request.url);
 }

@@ -1,5 +1,6 @@
 // `Request`, and what any call of `fetch` or the `http` client becomes: one plain description of a request.
 
+import { $, Array, JSON, Number, Object, String } from "../primordials.js";
 import * as check from "../check.js";
 import { URL } from "../web/url.js";
 import { Body, bodyOf } from "./body.js";
@@ -47,18 +48,18 @@ function absolute(input) {
 
 function methodOf(method) {
   const text = String(method);
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text)) throw new TypeError(`fetch: ${JSON.stringify(text)} is no method`);
-  const upper = text.toUpperCase();
-  return ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"].includes(upper) ? upper : text;
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/[$.test](text)) throw new TypeError(`fetch: ${JSON.stringify(text)} is no method`);
+  const upper = text[$.toUpperCase]();
+  return ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"][$.includes](upper) ? upper : text;
 }
 
 export function isSafe(method) {
-  return SAFE.includes(method);
+  return SAFE[$.includes](method);
 }
 
 /// The request as `host.httpSend` takes it.
 export function describeRequest(request) {
-  const headers = Headers.pairs(request.headers).filter(([name]) => name !== "idempotency-key");
+  const headers = Headers.pairs(request.headers)[$.filter](([name]) => name !== "idempotency-key");
   const ownKey = request.headers.get("idempotency-key");
   return {
     method: request.method,
@@ -74,11 +75,11 @@ export function describeRequest(request) {
 
 function keyOf(key) {
   if (typeof key === "object" && key !== null) return { custom: check.text("fetch, key.custom", key.custom) };
-  return KEYS.includes(key) ? key : check.refuse("fetch, key", '"effect", "attempt", "operation", "none" or { custom: "..." }', key);
+  return KEYS[$.includes](key) ? key : check.refuse("fetch, key", '"effect", "attempt", "operation", "none" or { custom: "..." }', key);
 }
 
 function statuses(list) {
   if (list === undefined || list === null) return [];
-  const valid = Array.isArray(list) && list.every((status) => Number.isInteger(status) && status >= 100 && status <= 599);
-  return valid ? list.map((status) => status | 0) : check.refuse("fetch, renewOn", "an array of statuses, e.g. [500]", list);
+  const valid = Array.isArray(list) && list[$.every]((status) => Number.isInteger(status) && status >= 100 && status <= 599);
+  return valid ? list[$.map]((status) => status | 0) : check.refuse("fetch, renewOn", "an array of statuses, e.g. [500]", list);
 }

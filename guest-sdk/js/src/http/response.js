@@ -1,5 +1,6 @@
 // `Response`, with `ensureOk()`.
 
+import { $, JSON, Number, Object, String } from "../primordials.js";
 import { Body, bodyOf } from "./body.js";
 import { ensureOk } from "./ensure-ok.js";
 import { Headers } from "./headers.js";
@@ -14,7 +15,7 @@ export class Response extends Body {
     super(given?.bytes ?? null);
     const status = init.status ?? 200;
     if (!own && (!Number.isInteger(status) || status < 200 || status > 599)) throw new RangeError(`Response: ${status} is no status`);
-    if (!own && given && NULL_BODY.includes(status)) throw new TypeError(`Response: status ${status} has no body`);
+    if (!own && given && NULL_BODY[$.includes](status)) throw new TypeError(`Response: status ${status} has no body`);
     const headers = own ? Headers.received(init.headers) : new Headers(init.headers);
     if (given?.type && !headers.has("content-type")) headers.set("content-type", given.type);
     const fixed = {
@@ -56,6 +57,6 @@ export class Response extends Body {
 
   /// This response where its status is 2xx; else throws an `HttpError` that is retried or not by its status.
   async ensureOk() {
-    return ensureOk(this);
+    return await ensureOk(this);
   }
 }

@@ -1,6 +1,9 @@
 // `AbortController` and `AbortSignal`.
 
+import { $, DOMException } from "../primordials.js";
+import { console } from "./console.js";
 import { Event, EventTarget } from "./event-target.js";
+import { quietTimer } from "./timers.js";
 
 const INTERNAL = Symbol("abort");
 
@@ -35,7 +38,7 @@ export class AbortSignal extends EventTarget {
       try {
         this.onabort(event);
       } catch (error) {
-        globalThis.console.error(error);
+        console.error(error);
       }
     }
     this.dispatchEvent(event);
@@ -49,14 +52,14 @@ export class AbortSignal extends EventTarget {
 
   static timeout(ms) {
     const signal = new AbortSignal(INTERNAL);
-    globalThis.setTimeout(() => signal[INTERNAL](new DOMException("The operation timed out", "TimeoutError")), ms);
+    quietTimer(() => signal[INTERNAL](new DOMException("The operation timed out", "TimeoutError")), ms);
     return signal;
   }
 
   static any(signals) {
     const all = [...signals];
     const joined = new AbortSignal(INTERNAL);
-    const first = all.find((signal) => signal.aborted);
+    const first = all[$.find]((signal) => signal.aborted);
     if (first) joined[INTERNAL](first.reason);
     else for (const signal of all) signal.addEventListener("abort", () => joined[INTERNAL](signal.reason), { once: true });
     return joined;

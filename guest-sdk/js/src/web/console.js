@@ -1,6 +1,8 @@
 // `console`, into the run's log: one entry a call.
 
+import { $, Map, Number, String } from "../primordials.js";
 import * as host from "../host.js";
+import { stringify } from "../stringify.js";
 import { inspect } from "./inspect.js";
 
 const counts = new Map();
@@ -29,7 +31,7 @@ export const console = {
     indent += "  ";
   },
   groupEnd() {
-    indent = indent.slice(2);
+    indent = indent[$.slice](2);
   },
   time: (label = "default") => void starts.set(label, host.nowMs()),
   timeLog(label = "default") {
@@ -47,20 +49,20 @@ function line(level) {
 }
 
 function write(level, text) {
-  host.log(level, (indent + text).toWellFormed(), null);
+  host.log(level, (indent + text)[$.toWellFormed](), null);
 }
 
 /// The text of a call's arguments: `%s` and its kin in a first string, everything else in readable form.
 export function format(args) {
   const [first, ...rest] = args;
-  if (typeof first !== "string") return args.map(show).join(" ");
+  if (typeof first !== "string") return args[$.map](show)[$.join](" ");
   let used = 0;
-  const head = first.replace(/%([sdifjoOc%])/g, (all, kind) => {
+  const head = first[$.replace](/%([sdifjoOc%])/g, (all, kind) => {
     if (kind === "%") return "%";
     if (used >= rest.length) return all;
     return substitute(kind, rest[used++]);
   });
-  return [rest.length ? head : first, ...rest.slice(used).map(show)].join(" ");
+  return [rest.length ? head : first, ...rest[$.slice](used)[$.map](show)][$.join](" ");
 }
 
 function substitute(kind, value) {
@@ -69,7 +71,7 @@ function substitute(kind, value) {
     if (kind === "d") return typeof value === "bigint" ? `${value}n` : String(Number(value));
     if (kind === "i") return typeof value === "bigint" ? `${value}n` : String(parseInt(value, 10));
     if (kind === "f") return String(parseFloat(value));
-    if (kind === "j") return JSON.stringify(value) ?? "undefined";
+    if (kind === "j") return stringify(value) ?? "undefined";
     if (kind === "c") return "";
   } catch {
     return "[cannot be shown]";

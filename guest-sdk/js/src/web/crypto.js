@@ -1,5 +1,6 @@
 // `crypto`: random values of the run's own (recorded in workflow code, real in a body), digests and HMAC.
 
+import { $, Array, Math, String, isView, DOMException } from "../primordials.js";
 import { random32 } from "../clock.js";
 import { bytesOf } from "./encoding.js";
 import { digest } from "./digest.js";
@@ -8,7 +9,7 @@ const BLOCK = { "SHA-1": 64, "SHA-256": 64, "SHA-384": 128, "SHA-512": 128 };
 const INTEGER_ARRAYS = /^(Int|Uint|BigInt|BigUint)(8|16|32|64)(Clamped)?Array$/;
 
 export function getRandomValues(array) {
-  if (!ArrayBuffer.isView(array) || !INTEGER_ARRAYS.test(array[Symbol.toStringTag])) {
+  if (!isView(array) || !INTEGER_ARRAYS[$.test](array[Symbol.toStringTag])) {
     throw new DOMException("getRandomValues: expected an array of integers", "TypeMismatchError");
   }
   if (array.byteLength > 65_536) throw new DOMException("getRandomValues: more than 65536 bytes", "QuotaExceededError");
@@ -28,12 +29,12 @@ export function randomUUID() {
   fillRandom(bytes);
   bytes[6] = (bytes[6] & 0x0f) | 0x40;
   bytes[8] = (bytes[8] & 0x3f) | 0x80;
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+  const hex = Array.from(bytes, (byte) => byte[$.toString](16)[$.padStart](2, "0"))[$.join]("");
+  return [hex[$.slice](0, 8), hex[$.slice](8, 12), hex[$.slice](12, 16), hex[$.slice](16, 20), hex[$.slice](20)][$.join]("-");
 }
 
 function hashName(algorithm) {
-  const name = String(algorithm?.name ?? algorithm).toUpperCase();
+  const name = String(algorithm?.name ?? algorithm)[$.toUpperCase]();
   if (!(name in BLOCK)) throw new DOMException(`the digest "${name}" is not known`, "NotSupportedError");
   return name;
 }
@@ -60,15 +61,15 @@ function hmac(key, data) {
   const block = BLOCK[hash];
   const raw = CryptoKey.bytes(key);
   const padded = new Uint8Array(block);
-  padded.set(raw.length > block ? digest(hash, raw) : raw);
-  const inner = digest(hash, concat(padded.map((byte) => byte ^ 0x36), data));
-  return digest(hash, concat(padded.map((byte) => byte ^ 0x5c), inner));
+  padded[$.set](raw.length > block ? digest(hash, raw) : raw);
+  const inner = digest(hash, concat(padded[$.map]((byte) => byte ^ 0x36), data));
+  return digest(hash, concat(padded[$.map]((byte) => byte ^ 0x5c), inner));
 }
 
 function concat(first, second) {
   const joined = new Uint8Array(first.length + second.length);
-  joined.set(first);
-  joined.set(second, first.length);
+  joined[$.set](first);
+  joined[$.set](second, first.length);
   return joined;
 }
 
@@ -77,24 +78,24 @@ const subtle = {
     return digest(hashName(algorithm), bytesOf(data)).buffer;
   },
   async importKey(format, data, algorithm, extractable, usages) {
-    if (format !== "raw" || String(algorithm?.name ?? algorithm).toUpperCase() !== "HMAC") {
+    if (format !== "raw" || String(algorithm?.name ?? algorithm)[$.toUpperCase]() !== "HMAC") {
       throw new DOMException("importKey: only raw keys for HMAC are known", "NotSupportedError");
     }
-    return new CryptoKey(bytesOf(data).slice(), hashName(algorithm.hash), extractable === true, [...usages]);
+    return new CryptoKey(bytesOf(data)[$.slice](), hashName(algorithm.hash), extractable === true, [...usages]);
   },
   async sign(_algorithm, key, data) {
-    if (!(key instanceof CryptoKey) || !key.usages.includes("sign")) {
+    if (!(key instanceof CryptoKey) || !key.usages[$.includes]("sign")) {
       throw new DOMException("sign: the key is not for signing", "InvalidAccessError");
     }
     return hmac(key, bytesOf(data)).buffer;
   },
   async verify(_algorithm, key, signature, data) {
-    if (!(key instanceof CryptoKey) || !key.usages.includes("verify")) {
+    if (!(key instanceof CryptoKey) || !key.usages[$.includes]("verify")) {
       throw new DOMException("verify: the key is not for verifying", "InvalidAccessError");
     }
     const expected = hmac(key, bytesOf(data));
     const given = bytesOf(signature);
-    return given.length === expected.length && expected.reduce((differs, byte, index) => differs | (byte ^ given[index]), 0) === 0;
+    return given.length === expected.length && expected[$.reduce]((differs, byte, index) => differs | (byte ^ given[index]), 0) === 0;
   },
 };
 

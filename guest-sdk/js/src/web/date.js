@@ -1,5 +1,6 @@
 // `Date` on the run's clock. Dates made from arguments are the engine's own.
 
+import { Object, Reflect } from "../primordials.js";
 import { nowMs } from "../host.js";
 
 const NativeDate = globalThis.Date;

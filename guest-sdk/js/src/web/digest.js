@@ -1,6 +1,8 @@
 // SHA-1 and the SHA-2 family, on bytes. The constants are computed when the module is built: they are fractional parts of roots
 // of the first primes.
 
+import { $, Math, Number } from "../primordials.js";
+
 /// The digest of `bytes` by `name`, e.g. "SHA-256"; undefined for an unknown name.
 export function digest(name, bytes) {
   switch (name) {
@@ -9,7 +11,7 @@ export function digest(name, bytes) {
     case "SHA-256":
       return sha256(bytes);
     case "SHA-384":
-      return sha512(bytes, START_384).slice(0, 48);
+      return sha512(bytes, START_384)[$.slice](0, 48);
     case "SHA-512":
       return sha512(bytes, START_512);
     default:
@@ -19,7 +21,7 @@ export function digest(name, bytes) {
 
 const PRIMES = [];
 for (let candidate = 2; PRIMES.length < 80; candidate++) {
-  if (PRIMES.every((prime) => candidate % prime !== 0)) PRIMES.push(candidate);
+  if (PRIMES[$.every]((prime) => candidate % prime !== 0)) PRIMES[$.push](candidate);
 }
 
 /// The first 64 bits of the fractional part of the `degree`-th root of a prime, as two halves.
@@ -35,19 +37,19 @@ function rootFraction(prime, degree) {
   return [Number((low >> 32n) & 0xffff_ffffn) | 0, Number(low & 0xffff_ffffn) | 0];
 }
 
-const CUBE_ROOTS = PRIMES.map((prime) => rootFraction(prime, 3));
-const K256 = Int32Array.from(CUBE_ROOTS.slice(0, 64), ([high]) => high);
-const K512 = Int32Array.from(CUBE_ROOTS.flat());
-const START_512 = PRIMES.slice(0, 8).flatMap((prime) => rootFraction(prime, 2));
-const START_256 = START_512.filter((_, index) => index % 2 === 0);
-const START_384 = PRIMES.slice(8, 16).flatMap((prime) => rootFraction(prime, 2));
+const CUBE_ROOTS = PRIMES[$.map]((prime) => rootFraction(prime, 3));
+const K256 = Int32Array.from(CUBE_ROOTS[$.slice](0, 64), ([high]) => high);
+const K512 = Int32Array.from(CUBE_ROOTS[$.flat]());
+const START_512 = PRIMES[$.slice](0, 8)[$.flatMap]((prime) => rootFraction(prime, 2));
+const START_256 = START_512[$.filter]((_, index) => index % 2 === 0);
+const START_384 = PRIMES[$.slice](8, 16)[$.flatMap]((prime) => rootFraction(prime, 2));
 const START_1 = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
 
 /// The message with its padding: a 1 bit, zeros, the length in bits.
 function pad(bytes, block) {
   const lengthBytes = block / 8;
   const padded = new Uint8Array(Math.ceil((bytes.length + 1 + lengthBytes) / block) * block);
-  padded.set(bytes);
+  padded[$.set](bytes);
   padded[bytes.length] = 0x80;
   const view = new DataView(padded.buffer);
   view.setUint32(padded.length - 8, Math.floor(bytes.length / 2 ** 29));
@@ -58,7 +60,7 @@ function pad(bytes, block) {
 function toBytes(words) {
   const bytes = new Uint8Array(words.length * 4);
   const view = new DataView(bytes.buffer);
-  words.forEach((word, index) => view.setInt32(index * 4, word));
+  words[$.forEach]((word, index) => view.setInt32(index * 4, word));
   return bytes;
 }
 
@@ -78,7 +80,7 @@ function sha1(bytes) {
       const next = (rotateLeft(a, 5) + f + e + w[t]) | 0;
       [e, d, c, b, a] = [d, c, rotateLeft(b, 30), a, next];
     }
-    [a, b, c, d, e].forEach((word, index) => (state[index] += word));
+    [a, b, c, d, e][$.forEach]((word, index) => (state[index] += word));
   }
   return toBytes(state);
 }
@@ -109,7 +111,7 @@ function sha256(bytes) {
       b = a;
       a = (t1 + t2) | 0;
     }
-    [a, b, c, d, e, f, g, h].forEach((word, index) => (state[index] += word));
+    [a, b, c, d, e, f, g, h][$.forEach]((word, index) => (state[index] += word));
   }
   return toBytes(state);
 }
@@ -136,7 +138,7 @@ function sha512(bytes, startState) {
       const s0 = sigma(ah, al, 28, 34, 39, false);
       const t2 = sum(s0[0], s0[1], (ah & bh) ^ (ah & ch) ^ (bh & ch), (al & bl) ^ (al & cl) ^ (bl & cl));
       const e = sum(v[6], v[7], t1[0], t1[1]);
-      v.copyWithin(2, 0, 14);
+      v[$.copyWithin](2, 0, 14);
       [v[0], v[1]] = sum(t1[0], t1[1], t2[0], t2[1]);
       [v[8], v[9]] = e;
     }

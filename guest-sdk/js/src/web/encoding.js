@@ -1,5 +1,7 @@
 // `TextEncoder` and `TextDecoder`, for UTF-8.
 
+import { $, Object, String, isView, tagOf } from "../primordials.js";
+
 export class TextEncoder {
   get encoding() {
     return "utf-8";
@@ -9,7 +11,7 @@ export class TextEncoder {
     const text = String(input);
     const bytes = new Uint8Array(text.length * 3);
     const { written } = this.encodeInto(text, bytes);
-    return bytes.slice(0, written);
+    return bytes[$.slice](0, written);
   }
 
   encodeInto(source, target) {
@@ -17,7 +19,7 @@ export class TextEncoder {
     let written = 0;
     let read = 0;
     while (read < text.length) {
-      let code = text.codePointAt(read);
+      let code = text[$.codePointAt](read);
       const units = code > 0xffff ? 2 : 1;
       if (code >= 0xd800 && code <= 0xdfff) code = 0xfffd;
       const length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -43,7 +45,7 @@ export class TextDecoder {
   #started = false;
 
   constructor(label = "utf-8", options = {}) {
-    if (!LABELS.includes(String(label).trim().toLowerCase())) throw new RangeError(`TextDecoder: only utf-8 is known, not "${label}"`);
+    if (!LABELS[$.includes](String(label)[$.trim]()[$.toLowerCase]())) throw new RangeError(`TextDecoder: only utf-8 is known, not "${label}"`);
     this.#fatal = options?.fatal === true;
     this.#ignoreBom = options?.ignoreBOM === true;
   }
@@ -66,7 +68,7 @@ export class TextDecoder {
     this.#pending = rest;
     if (!this.#started && text !== "") {
       this.#started = true;
-      if (!this.#ignoreBom && text.charCodeAt(0) === 0xfeff) text = text.slice(1);
+      if (!this.#ignoreBom && text[$.charCodeAt](0) === 0xfeff) text = text[$.slice](1);
     }
     if (!stream) this.#started = false;
     return text;
@@ -76,21 +78,21 @@ export class TextDecoder {
 /// The bytes of a buffer or a view; a copy of neither.
 export function bytesOf(input) {
   if (input === undefined) return new Uint8Array(0);
-  if (ArrayBuffer.isView(input)) return new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
+  if (isView(input)) return new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
   if (isBuffer(input)) return new Uint8Array(input);
   throw new TypeError("expected an ArrayBuffer or a view of one");
 }
 
 export function isBuffer(value) {
-  const tag = Object.prototype.toString.call(value);
+  const tag = tagOf(value);
   return tag === "[object ArrayBuffer]" || tag === "[object SharedArrayBuffer]";
 }
 
 function join(first, second) {
   if (first.length === 0) return second;
   const joined = new Uint8Array(first.length + second.length);
-  joined.set(first);
-  joined.set(second, first.length);
+  joined[$.set](first);
+  joined[$.set](second, first.length);
   return joined;
 }
 
@@ -102,21 +104,21 @@ function decodeUtf8(bytes, fatal, stream) {
   let at = 0;
   while (at < bytes.length) {
     if (units.length > 4096) {
-      parts.push(String.fromCharCode(...units));
+      parts[$.push](String.fromCharCode(...units));
       units = [];
     }
     const { code, length } = sequence(bytes, at);
     if (code === UNFINISHED && stream) break;
     if (code < 0) {
       if (fatal) throw new TypeError("TextDecoder: the bytes are no UTF-8");
-      units.push(0xfffd);
+      units[$.push](0xfffd);
     } else if (code > 0xffff) {
-      units.push(0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
-    } else units.push(code);
+      units[$.push](0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
+    } else units[$.push](code);
     at += length;
   }
-  parts.push(String.fromCharCode(...units));
-  return { text: parts.join(""), rest: bytes.slice(at) };
+  parts[$.push](String.fromCharCode(...units));
+  return { text: parts[$.join](""), rest: bytes[$.slice](at) };
 }
 
 const INVALID = -1;

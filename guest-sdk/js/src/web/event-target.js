@@ -1,5 +1,8 @@
 // `Event` and `EventTarget`, as far as signals need them: no tree, no capture phase.
 
+import { $, Map, Object, String } from "../primordials.js";
+import { console } from "./console.js";
+
 export class Event {
   #type;
   #cancelable;
@@ -52,14 +55,14 @@ export class EventTarget {
     const { once = false, signal } = typeof options === "object" && options !== null ? options : {};
     if (signal?.aborted) return;
     const listeners = this.#listeners.get(type) ?? [];
-    if (listeners.some((listener) => listener.callback === callback)) return;
+    if (listeners[$.some]((listener) => listener.callback === callback)) return;
     this.#listeners.set(type, [...listeners, { callback, once }]);
     signal?.addEventListener("abort", () => this.removeEventListener(type, callback), { once: true });
   }
 
   removeEventListener(type, callback) {
     const listeners = this.#listeners.get(type) ?? [];
-    this.#listeners.set(type, listeners.filter((listener) => listener.callback !== callback));
+    this.#listeners.set(type, listeners[$.filter]((listener) => listener.callback !== callback));
   }
 
   dispatchEvent(event) {
@@ -68,10 +71,10 @@ export class EventTarget {
       if (once) this.removeEventListener(event.type, callback);
       // A listener that throws must not keep the others from hearing.
       try {
-        if (typeof callback === "function") callback.call(this, event);
+        if (typeof callback === "function") callback[$.call](this, event);
         else callback.handleEvent(event);
       } catch (error) {
-        globalThis.console.error(error);
+        console.error(error);
       }
       if (event.stopped) break;
     }

@@ -1,5 +1,6 @@
 // `URLSearchParams`.
 
+import { $, Object, String } from "../primordials.js";
 import { percentDecode, percentEncode } from "./percent.js";
 
 const FORM_SET = "!\"#$%&'()+,/:;<=>?@[\\]^`{|}~";
@@ -11,12 +12,12 @@ export class URLSearchParams {
   constructor(init = "") {
     if (typeof init === "object" && init !== null) {
       const pairs = typeof init[Symbol.iterator] === "function" ? [...init] : Object.entries(init);
-      this.#pairs = pairs.map((pair) => {
+      this.#pairs = pairs[$.map]((pair) => {
         const [name, value, ...more] = [...pair];
         if (value === undefined || more.length) throw new TypeError("URLSearchParams: each pair must have a name and a value");
         return [scalar(name), scalar(value)];
       });
-    } else this.#pairs = parse(String(init).replace(/^\?/, ""));
+    } else this.#pairs = parse(String(init)[$.replace](/^\?/, ""));
   }
 
   /// The params of a URL, which hears of every change.
@@ -36,42 +37,42 @@ export class URLSearchParams {
   }
 
   append(name, value) {
-    this.#pairs.push([scalar(name), scalar(value)]);
+    this.#pairs[$.push]([scalar(name), scalar(value)]);
     this.#changed(this.toString());
   }
 
   delete(name, value) {
-    this.#pairs = this.#pairs.filter((pair) => !matches(pair, name, value));
+    this.#pairs = this.#pairs[$.filter]((pair) => !matches(pair, name, value));
     this.#changed(this.toString());
   }
 
   get(name) {
-    return this.#pairs.find((pair) => matches(pair, name))?.[1] ?? null;
+    return this.#pairs[$.find]((pair) => matches(pair, name))?.[1] ?? null;
   }
 
   getAll(name) {
-    return this.#pairs.filter((pair) => matches(pair, name)).map(([, value]) => value);
+    return this.#pairs[$.filter]((pair) => matches(pair, name))[$.map](([, value]) => value);
   }
 
   has(name, value) {
-    return this.#pairs.some((pair) => matches(pair, name, value));
+    return this.#pairs[$.some]((pair) => matches(pair, name, value));
   }
 
   set(name, value) {
-    const at = this.#pairs.findIndex((pair) => matches(pair, name));
+    const at = this.#pairs[$.findIndex]((pair) => matches(pair, name));
     if (at < 0) return this.append(name, value);
     this.#pairs[at] = [scalar(name), scalar(value)];
-    this.#pairs = this.#pairs.filter((pair, index) => index <= at || !matches(pair, name));
+    this.#pairs = this.#pairs[$.filter]((pair, index) => index <= at || !matches(pair, name));
     this.#changed(this.toString());
   }
 
   sort() {
-    this.#pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    this.#pairs[$.sort](([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
     this.#changed(this.toString());
   }
 
   forEach(callback, self) {
-    for (const [name, value] of this.#pairs) callback.call(self, value, name, this);
+    for (const [name, value] of this.#pairs) callback[$.call](self, value, name, this);
   }
 
   *entries() {
@@ -91,14 +92,14 @@ export class URLSearchParams {
   }
 
   toString() {
-    return this.#pairs.map(([name, value]) => `${formEncode(name)}=${formEncode(value)}`).join("&");
+    return this.#pairs[$.map](([name, value]) => `${formEncode(name)}=${formEncode(value)}`)[$.join]("&");
   }
 }
 
 Object.defineProperty(URLSearchParams.prototype, Symbol.toStringTag, { value: "URLSearchParams", configurable: true });
 
 function scalar(value) {
-  return String(value).toWellFormed();
+  return String(value)[$.toWellFormed]();
 }
 
 function matches([pairName, pairValue], name, value) {
@@ -107,19 +108,19 @@ function matches([pairName, pairValue], name, value) {
 
 function parse(query) {
   return query
-    .split("&")
-    .filter((part) => part !== "")
-    .map((part) => {
-      const at = part.indexOf("=");
-      const [name, value] = at < 0 ? [part, ""] : [part.slice(0, at), part.slice(at + 1)];
+    [$.split]("&")
+    [$.filter]((part) => part !== "")
+    [$.map]((part) => {
+      const at = part[$.indexOf]("=");
+      const [name, value] = at < 0 ? [part, ""] : [part[$.slice](0, at), part[$.slice](at + 1)];
       return [formDecode(name), formDecode(value)];
     });
 }
 
 function formDecode(text) {
-  return percentDecode(text.replaceAll("+", " "));
+  return percentDecode(text[$.replaceAll]("+", " "));
 }
 
 function formEncode(text) {
-  return percentEncode(text, FORM_SET).replaceAll(" ", "+");
+  return percentEncode(text, FORM_SET)[$.replaceAll](" ", "+");
 }

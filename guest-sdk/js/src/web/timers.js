@@ -1,8 +1,10 @@
 // `setTimeout` and its kin: a durable sleep in workflow code, a timer of the attempt in a step's body.
 
+import { $, Map, Math, Number, Object } from "../primordials.js";
 import * as host from "../host.js";
 import { closeOperation, operationCallback } from "../operations.js";
 import { openExchange, turnOwner } from "../turn.js";
+import { console } from "./console.js";
 
 /// Live timers by id.
 const timers = new Map();
@@ -12,15 +14,20 @@ let lastId = 0;
 const LONGEST_MS = 315_576_000_000;
 
 export function setTimeout(callback, ms, ...args) {
-  return startTimer(callback, ms, args, false);
+  return startTimer(callback, ms, args, { missed: true });
 }
 
 export function setInterval(callback, ms, ...args) {
-  return startTimer(callback, ms, args, true);
+  return startTimer(callback, ms, args, { repeats: true });
 }
 
 export function setImmediate(callback, ...args) {
-  return startTimer(callback, 0, args, false);
+  return startTimer(callback, 0, args, { missed: true });
+}
+
+/// A timer of the SDK's own, which nobody misses when the run ends before it.
+export function quietTimer(callback, ms) {
+  startTimer(callback, ms, [], {});
 }
 
 export function clearTimer(handle) {
@@ -55,11 +62,11 @@ class Timer {
   }
 }
 
-function startTimer(callback, ms, args, repeats) {
+function startTimer(callback, ms, args, { repeats = false, missed = false }) {
   if (typeof callback !== "function") throw new TypeError("a timer's callback must be a function");
   const number = Number(ms);
   const wait = Number.isFinite(number) && number > 0 ? Math.min(Math.ceil(number), LONGEST_MS) : 0;
-  const timer = { id: ++lastId, ms: repeats ? Math.max(1, wait) : wait, repeats, fire: () => callback(...args) };
+  const timer = { id: ++lastId, ms: repeats ? Math.max(1, wait) : wait, repeats, missed, fire: () => callback(...args) };
   timers.set(timer.id, timer);
   try {
     arm(timer);
@@ -73,11 +80,11 @@ function startTimer(callback, ms, args, repeats) {
 function arm(timer) {
   const attempt = turnOwner();
   if (attempt === null) {
-    timer.operation = operationCallback(host.sleep(timer.ms), `setTimeout of ${timer.ms} ms`, () => elapsed(timer));
+    timer.operation = operationCallback(host.sleep(timer.ms), `setTimeout of ${timer.ms} ms`, () => elapsed(timer), timer.missed);
   } else if (attempt.open) {
     const over = openExchange(attempt, "setTimeout", (id) => host.delay(id, timer.ms));
     // An expired attempt's timers are given up silently.
-    over.then(
+    over[$.then](
       () => elapsed(timer),
       () => timers.delete(timer.id),
     );
@@ -93,7 +100,7 @@ function elapsed(timer) {
   try {
     timer.fire();
   } catch (error) {
-    globalThis.console.error("uncaught in a timer:", error);
+    console.error("uncaught in a timer:", error);
   }
   if (timer.repeats && timers.has(timer.id)) arm(timer);
 }

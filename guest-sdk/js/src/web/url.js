@@ -1,5 +1,6 @@
 // `URL`: parsing and serialising by the URL standard, written as cuts from the front rather than as its state machine.
 
+import { $, Array, Number, Object, String } from "../primordials.js";
 import { SETS, percentDecode, percentEncode } from "./percent.js";
 import { URLSearchParams } from "./search-params.js";
 import { parseHost } from "./url-host.js";
@@ -9,27 +10,27 @@ const isSpecial = (scheme) => Object.hasOwn(PORTS, scheme);
 
 /// `{ scheme, username, password, host (null: none), port, path (a list, or a text where opaque), query, fragment }`, or null.
 function parse(input, base) {
-  let rest = String(input).toWellFormed().replace(/^[\u0000-\u0020]+|[\u0000-\u0020]+$/g, "").replace(/[\t\n\r]/g, "");
+  let rest = String(input)[$.toWellFormed]()[$.replace](/^[\u0000-\u0020]+|[\u0000-\u0020]+$/g, "")[$.replace](/[\t\n\r]/g, "");
   let fragment = null;
-  const hash = rest.indexOf("#");
-  if (hash >= 0) [rest, fragment] = [rest.slice(0, hash), percentEncode(rest.slice(hash + 1), SETS.fragment)];
-  const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(rest)?.[0].toLowerCase();
+  const hash = rest[$.indexOf]("#");
+  if (hash >= 0) [rest, fragment] = [rest[$.slice](0, hash), percentEncode(rest[$.slice](hash + 1), SETS.fragment)];
+  const scheme = /^[a-z][a-z0-9+.-]*:/i[$.exec](rest)?.[0][$.toLowerCase]();
   let url;
-  if (scheme && !(isSpecial(scheme) && scheme === base?.scheme && !/^[\\/]{2}/.test(rest.slice(scheme.length)))) {
-    url = parseAbsolute(scheme, rest.slice(scheme.length));
-  } else if (base) url = parseRelative(scheme ? rest.slice(scheme.length) : rest, base);
+  if (scheme && !(isSpecial(scheme) && scheme === base?.scheme && !/^[\\/]{2}/[$.test](rest[$.slice](scheme.length)))) {
+    url = parseAbsolute(scheme, rest[$.slice](scheme.length));
+  } else if (base) url = parseRelative(scheme ? rest[$.slice](scheme.length) : rest, base);
   return url ? { ...url, fragment } : null;
 }
 
 function parseAbsolute(scheme, rest) {
   if (isSpecial(scheme)) {
     const slashes = scheme === "file:" ? /^[\\/]{0,2}/ : /^[\\/]*/;
-    const found = slashes.exec(rest)[0];
+    const found = slashes[$.exec](rest)[0];
     if (scheme === "file:" && found.length < 2) return { ...blank(scheme), host: "", ...pathAndQuery(scheme, rest, []) };
-    return parseAuthority(scheme, rest.slice(found.length));
+    return parseAuthority(scheme, rest[$.slice](found.length));
   }
-  if (rest.startsWith("//")) return parseAuthority(scheme, rest.slice(2));
-  if (rest.startsWith("/")) return { ...blank(scheme), ...pathAndQuery(scheme, rest, []) };
+  if (rest[$.startsWith]("//")) return parseAuthority(scheme, rest[$.slice](2));
+  if (rest[$.startsWith]("/")) return { ...blank(scheme), ...pathAndQuery(scheme, rest, []) };
   const [path, query] = cutQuery(rest);
   return { ...blank(scheme), path: percentEncode(path, SETS.control), query: encodeQuery(scheme, query) };
 }
@@ -38,11 +39,11 @@ function parseRelative(rest, base) {
   const { scheme } = base;
   if (typeof base.path === "string") return rest === "" ? { ...base } : null;
   const source = isSpecial(scheme) ? swapBackslashes(rest) : rest;
-  if (source.startsWith("//")) return parseAuthority(scheme, rest.slice(2));
-  if (source.startsWith("/")) return { ...base, ...pathAndQuery(scheme, rest, []) };
+  if (source[$.startsWith]("//")) return parseAuthority(scheme, rest[$.slice](2));
+  if (source[$.startsWith]("/")) return { ...base, ...pathAndQuery(scheme, rest, []) };
   if (rest === "") return { ...base };
-  if (rest.startsWith("?")) return { ...base, query: encodeQuery(scheme, rest.slice(1)) };
-  return { ...base, ...pathAndQuery(scheme, rest, base.path.slice(0, -1)) };
+  if (rest[$.startsWith]("?")) return { ...base, query: encodeQuery(scheme, rest[$.slice](1)) };
+  return { ...base, ...pathAndQuery(scheme, rest, base.path[$.slice](0, -1)) };
 }
 
 function blank(scheme) {
@@ -51,22 +52,22 @@ function blank(scheme) {
 
 function swapBackslashes(text) {
   const [path, query] = cutQuery(text);
-  return path.replaceAll("\\", "/") + (query === null ? "" : `?${query}`);
+  return path[$.replaceAll]("\\", "/") + (query === null ? "" : `?${query}`);
 }
 
 function parseAuthority(scheme, rest) {
   const special = isSpecial(scheme);
-  const end = rest.search(special ? /[\\/?]/ : /[/?]/);
-  const authority = end < 0 ? rest : rest.slice(0, end);
-  const after = end < 0 ? "" : rest.slice(end);
+  const end = (special ? /[\\/?]/ : /[/?]/)[$.exec](rest)?.index ?? -1;
+  const authority = end < 0 ? rest : rest[$.slice](0, end);
+  const after = end < 0 ? "" : rest[$.slice](end);
   const url = blank(scheme);
-  const at = authority.lastIndexOf("@");
+  const at = authority[$.lastIndexOf]("@");
   if (at >= 0) {
-    const [, username, password = ""] = /^([^:]*)(?::(.*))?$/s.exec(authority.slice(0, at));
+    const [, username, password = ""] = /^([^:]*)(?::(.*))?$/s[$.exec](authority[$.slice](0, at));
     url.username = percentEncode(username, SETS.userinfo);
     url.password = percentEncode(password, SETS.userinfo);
   }
-  const [, name, port] = /^(\[[^\]]*\]|[^:[]*)(?::(.*))?$/s.exec(authority.slice(at + 1)) ?? [];
+  const [, name, port] = /^(\[[^\]]*\]|[^:[]*)(?::(.*))?$/s[$.exec](authority[$.slice](at + 1)) ?? [];
   if (name === undefined) return null;
   if (!setHost(url, name) || !setPort(url, port ?? "")) return null;
   if (name === "" && (at >= 0 || port !== undefined)) return null;
@@ -86,14 +87,14 @@ function setHost(url, name) {
 }
 
 function setPort(url, port) {
-  if (!/^\d*$/.test(port) || Number(port) > 65535) return false;
+  if (!/^\d*$/[$.test](port) || Number(port) > 65535) return false;
   url.port = port === "" || String(Number(port)) === PORTS[url.scheme] ? "" : String(Number(port));
   return true;
 }
 
 function cutQuery(text) {
-  const at = text.indexOf("?");
-  return at < 0 ? [text, null] : [text.slice(0, at), text.slice(at + 1)];
+  const at = text[$.indexOf]("?");
+  return at < 0 ? [text, null] : [text[$.slice](0, at), text[$.slice](at + 1)];
 }
 
 function encodeQuery(scheme, query) {
@@ -108,15 +109,15 @@ function pathAndQuery(scheme, rest, path) {
 function parsePath(scheme, text, start) {
   const special = isSpecial(scheme);
   if (text === "" && start.length === 0) return special ? [""] : [];
-  const segments = text.split(special ? /[\\/]/ : "/");
-  if (/^[\\/]/.test(text) && (special || text[0] === "/")) segments.shift();
+  const segments = (special ? text[$.replaceAll]("\\", "/") : text)[$.split]("/");
+  if (/^[\\/]/[$.test](text) && (special || text[0] === "/")) segments[$.shift]();
   const path = [...start];
-  segments.forEach((segment, index) => {
+  segments[$.forEach]((segment, index) => {
     const last = index === segments.length - 1;
-    const plain = segment.replace(/%2e/gi, ".");
-    if (plain === "..") path.pop();
-    else if (plain !== ".") path.push(percentEncode(segment, SETS.path));
-    if (last && (plain === "." || plain === "..")) path.push("");
+    const plain = segment[$.replace](/%2e/gi, ".");
+    if (plain === "..") path[$.pop]();
+    else if (plain !== ".") path[$.push](percentEncode(segment, SETS.path));
+    if (last && (plain === "." || plain === "..")) path[$.push]("");
   });
   return path;
 }
@@ -134,7 +135,7 @@ function serialize(url, withFragment = true) {
 }
 
 function serializePath({ path }) {
-  return typeof path === "string" ? path : path.map((segment) => `/${segment}`).join("");
+  return typeof path === "string" ? path : path[$.map]((segment) => `/${segment}`)[$.join]("");
 }
 
 export class URL {
@@ -185,7 +186,7 @@ export class URL {
   }
 
   set protocol(value) {
-    const scheme = /^[a-z][a-z0-9+.-]*/i.exec(String(value))?.[0].toLowerCase();
+    const scheme = /^[a-z][a-z0-9+.-]*/i[$.exec](String(value))?.[0][$.toLowerCase]();
     if (!scheme || isSpecial(`${scheme}:`) !== isSpecial(this.#url.scheme)) return;
     this.#url.scheme = `${scheme}:`;
     setPort(this.#url, this.#url.port);
@@ -196,7 +197,7 @@ export class URL {
   }
 
   set username(value) {
-    if (this.#url.host) this.#url.username = percentEncode(String(value).toWellFormed(), SETS.userinfo);
+    if (this.#url.host) this.#url.username = percentEncode(String(value)[$.toWellFormed](), SETS.userinfo);
   }
 
   get password() {
@@ -204,7 +205,7 @@ export class URL {
   }
 
   set password(value) {
-    if (this.#url.host) this.#url.password = percentEncode(String(value).toWellFormed(), SETS.userinfo);
+    if (this.#url.host) this.#url.password = percentEncode(String(value)[$.toWellFormed](), SETS.userinfo);
   }
 
   get host() {
@@ -212,7 +213,7 @@ export class URL {
   }
 
   set host(value) {
-    const [, name, port] = /^(\[[^\]]*\]|[^:/\\?#[]*)(?::(\d*))?/.exec(String(value)) ?? [];
+    const [, name, port] = /^(\[[^\]]*\]|[^:/\\?#[]*)(?::(\d*))?/[$.exec](String(value)) ?? [];
     if (typeof this.#url.path === "string" || !name || !setHost(this.#url, name)) return;
     if (port) setPort(this.#url, port);
   }
@@ -222,7 +223,7 @@ export class URL {
   }
 
   set hostname(value) {
-    const [name] = /^(\[[^\]]*\]|[^:/\\?#[]*)/.exec(String(value));
+    const [name] = /^(\[[^\]]*\]|[^:/\\?#[]*)/[$.exec](String(value));
     if (typeof this.#url.path !== "string" && name) setHost(this.#url, name);
   }
 
@@ -232,7 +233,7 @@ export class URL {
 
   set port(value) {
     const text = String(value);
-    const digits = /^\d+/.exec(text)?.[0];
+    const digits = /^\d+/[$.exec](text)?.[0];
     if (this.#url.host && (text === "" || digits)) setPort(this.#url, digits ?? "");
   }
 
@@ -242,8 +243,8 @@ export class URL {
 
   set pathname(value) {
     if (typeof this.#url.path === "string") return;
-    const text = String(value).toWellFormed().replace(/[\t\n\r]/g, "");
-    this.#url.path = parsePath(this.#url.scheme, text.replaceAll("?", "%3F").replaceAll("#", "%23"), []);
+    const text = String(value)[$.toWellFormed]()[$.replace](/[\t\n\r]/g, "");
+    this.#url.path = parsePath(this.#url.scheme, text[$.replaceAll]("?", "%3F")[$.replaceAll]("#", "%23"), []);
   }
 
   get search() {
@@ -251,7 +252,7 @@ export class URL {
   }
 
   set search(value) {
-    const text = String(value).toWellFormed().replace(/^\?/, "");
+    const text = String(value)[$.toWellFormed]()[$.replace](/^\?/, "");
     this.#url.query = text === "" ? null : encodeQuery(this.#url.scheme, text);
     URLSearchParams.reset(this.#params, this.#url.query ?? "");
   }
@@ -265,7 +266,7 @@ export class URL {
   }
 
   set hash(value) {
-    const text = String(value).toWellFormed().replace(/^#/, "");
+    const text = String(value)[$.toWellFormed]()[$.replace](/^#/, "");
     this.#url.fragment = text === "" ? null : percentEncode(text, SETS.fragment);
   }
 

@@ -5,6 +5,8 @@ import { readFile } from "node:fs/promises";
 import vm from "node:vm";
 
 const SDK = new URL("../../src/", import.meta.url);
+/// As its files are named in the engine's stack traces.
+const SDK_NAME = "stepwell:sdk/";
 
 /// `imports` are the objects `commands` and `turns`. Answers `{ guest, globals, sdk }`.
 export async function loadGuest(source, imports) {
@@ -17,13 +19,14 @@ export async function loadGuest(source, imports) {
   modules.set("stepwell:workflow/turns@0.1.0", synthetic("turns", imports.turns));
 
   const load = (url) => {
-    if (!modules.has(url)) modules.set(url, readFile(new URL(url), "utf8").then((text) => sourceModule(text, url, context)));
+    const name = url.replace(SDK.href, SDK_NAME);
+    if (!modules.has(url)) modules.set(url, readFile(new URL(url), "utf8").then((text) => sourceModule(text, name, context)));
     return modules.get(url);
   };
   const link = (specifier, referrer) => {
     if (modules.has(specifier)) return modules.get(specifier);
     if (specifier === "stepwell") return load(new URL("index.js", SDK).href);
-    return load(new URL(specifier, referrer.identifier).href);
+    return load(new URL(specifier, referrer.identifier.replace(SDK_NAME, SDK.href)).href);
   };
   const sdk = await load(new URL("index.js", SDK).href);
   await sdk.link(link);

@@ -8,7 +8,7 @@ const u64 = (value) => Number.isInteger(value) && value >= 0 && value <= Number.
 const f64 = (value) => typeof value === "number";
 const bool = (value) => typeof value === "boolean";
 const optional = (check) => (value) => value === null || value === undefined || check(value);
-const list = (check) => (value) => Array.isArray(value) && value.every(check);
+const list = (check) => (value) => Array.isArray(value) && Array.from(value).every(check);
 const bytes = (value) => ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === "[object Uint8Array]";
 const json = (value) => text(value) && (JSON.parse(value), true);
 const oneOf = (...names) => (value) => names.includes(value);

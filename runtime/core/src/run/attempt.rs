@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::guest::Owner;
+use super::log::Room;
 use super::machine::{Machine, Output, Told};
 use super::state::Phase;
 use crate::contract::{Attempt, AttemptKind, AttemptRef, EffectClass, Event, Exchange, Operation};
@@ -27,6 +28,8 @@ pub(super) struct LiveAttempt {
     pub(super) open: BTreeMap<Exchange, Open>,
     /// Effects that this attempt has done, or was answered from the record for.
     pub(super) claimed: BTreeSet<u32>,
+    /// Of these, those whose answers its body has been told.
+    pub(super) heard: BTreeSet<u32>,
     /// An unsafe request was refused because of what may have happened, or may happen twice.
     pub(super) refused: bool,
     /// An effect's outcome turned out unknown after the body had answered.
@@ -34,6 +37,7 @@ pub(super) struct LiveAttempt {
     /// The latest answer was 409 or 425 under a key whose outcome is unknown: the other side may still be at it.
     pub(super) still_at_it: bool,
     pub(super) log_lines: u32,
+    pub(super) log: Room,
 }
 
 #[derive(Debug)]
@@ -87,10 +91,12 @@ impl LiveAttempt {
             alone,
             open: BTreeMap::new(),
             claimed: BTreeSet::new(),
+            heard: BTreeSet::new(),
             refused: false,
             untold: false,
             still_at_it: false,
             log_lines: 0,
+            log: Room::of_turn("this attempt"),
         }
     }
 
@@ -188,8 +194,11 @@ impl Machine {
 
     /// Whether an unsafe request of the attempt has ended in an unknown outcome that its body has not heard of.
     fn untold_unknown(&self, op: Operation) -> bool {
-        self.told.iter().any(|told| matches!(told, Told::Answered { op: of, .. } if *of == op))
-            && self.state.step(op).is_some_and(super::state::Step::has_unknown)
+        let Some(step) = self.state.step(op) else { return false };
+        self.told.iter().any(|told| match told {
+            Told::Answered { op: of, effect: Some(effect), .. } => *of == op && step.is_unknown(*effect),
+            _ => false,
+        })
     }
 
     /// Closes an attempt from outside its body. The body is told, where it is still there.
@@ -216,24 +225,24 @@ impl Machine {
     /// Gives up the attempt's delays and safe requests; with `tear_down` its unsafe ones too, which then settle.
     pub(super) fn drop_exchanges(&mut self, op: Operation, tear_down: bool) {
         let Some(live) = self.live.get_mut(&op) else { return };
-        let mut gone = Vec::new();
+        let mut gone = BTreeSet::new();
         for (&exchange, &open) in &live.open {
             match open {
                 Open::Delay { due_ms } => {
                     self.delays.remove(&(due_ms, exchange));
-                    gone.push(exchange);
+                    gone.insert(exchange);
                 }
                 Open::Safe => {
                     self.outputs.push(Output::Abort(exchange));
-                    gone.push(exchange);
+                    gone.insert(exchange);
                 }
                 Open::Unsafe(_) if tear_down => self.outputs.push(Output::Abort(exchange)),
                 Open::Unsafe(_) => {}
             }
         }
+        live.open.retain(|exchange, _| !gone.contains(exchange));
         for exchange in gone {
-            live.open.remove(&exchange);
-            self.exchanges.remove(&exchange);
+            self.exchange_over(exchange);
         }
     }
 
@@ -289,13 +298,13 @@ impl Machine {
                 let mut error = error.bounded();
                 error.outcome_unknown = unknown;
                 let may_harm = effect != EffectClass::Repeatable;
-                let lost = matches!(ended.why, Some(Why::Lost | Why::Trapped));
+                let lost = matches!(ended.why, Some(Why::Lost | Why::Trapped | Why::Deadline | Why::Closed));
                 let next = match verdict {
                     _ if effect == EffectClass::Once && (unknown || ended.refused) => Next::Unknown,
                     _ if effect == EffectClass::Keyed && ended.refused => Next::Unknown,
                     Verdict::GiveUp if may_harm && unknown => Next::Unknown,
-                    // Something was done, and its body was lost before it could say so: to call that a failure would have the
-                    // workflow do it again in another way.
+                    // Something was done, and its body did not come to say so: to call that a failure would have the workflow do
+                    // it again in another way.
                     Verdict::GiveUp if may_harm && lost && did => Next::Unknown,
                     Verdict::GiveUp => Next::GiveUp,
                     Verdict::RetryIn(ms) => Next::Retry {

@@ -17,12 +17,15 @@ impl Machine {
             let text = format!("operation {op} cannot be closed inside a step's body");
             return Err(Error::new(Code::OperationInsideStep, text).never_retried());
         }
-        if self.state.ops.get(op as usize).is_none() {
+        // The journal may have operations that this instance, on its way through it, has not begun yet.
+        if op as usize >= self.guest.begun {
             let text = format!("operation {op} cannot be closed: the run has no operation of that number");
             return Err(Error::new(Code::UnknownOperation, text).never_retried());
         }
         // What the guest has heard of is over for it. Before the frontier the journal knows; the operation itself may be further.
-        if self.at_frontier() && !self.state.ops[op as usize].is_open() || self.known_over(op) {
+        if self.at_frontier() && !self.state.ops[op as usize].is_open()
+            || !self.at_frontier() && self.guest.over.contains(&op)
+        {
             return Ok(());
         }
         if self.replayed(Came::Close(op))?.is_none() {
@@ -35,12 +38,5 @@ impl Machine {
         }
         self.guest.open = self.guest.open.saturating_sub(1);
         Ok(())
-    }
-
-    /// Whether the guest, where it is now in the journal, has been told the outcome of an operation or has closed it.
-    fn known_over(&self, op: Operation) -> bool {
-        use super::state::ItemKind;
-        let over = |kind| matches!(kind, ItemKind::Deliver(o) | ItemKind::Close(o) if o == op);
-        !self.at_frontier() && self.state.script[..self.guest.cursor].iter().any(|item| over(item.kind))
     }
 }

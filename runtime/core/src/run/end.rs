@@ -17,11 +17,7 @@ impl Machine {
                 Ok(_) => "the workflow's end, with a result".to_owned(),
                 Err(error) => format!("the workflow's end, with the error {error}"),
             };
-            self.differs(
-                &recorded,
-                &came,
-                "the workflow's code has changed since, or it depends on something not recorded",
-            );
+            self.differs(&recorded, &came);
             return;
         }
         let result = match result {
@@ -39,7 +35,7 @@ impl Machine {
         self.frontier(now_ms, random);
         let outcome = match (result, &self.state.cancel) {
             (Ok(value), _) => RunOutcome::Succeeded(value),
-            (Err(_), Some(reason)) => RunOutcome::Cancelled(reason.clone()),
+            (Err(error), Some(reason)) => RunOutcome::Cancelled(reason.clone().with_failed_cleanup(error)),
             (Err(error), None) => RunOutcome::Failed(error.bounded()),
         };
         self.end(outcome, true, now_ms, random);
@@ -77,7 +73,7 @@ impl Machine {
     /// The guest has nothing to run and is not in `next`: nothing will ever wake it.
     pub(super) fn idle(&mut self, now_ms: u64, random: u64) {
         if let Some(recorded) = self.next_recorded_text() {
-            self.differs(&recorded, "a guest that waits for nothing", "the workflow's code has changed since");
+            self.differs(&recorded, "a guest that waits for nothing");
             return;
         }
         self.frontier(now_ms, random);
@@ -87,7 +83,7 @@ impl Machine {
 
     pub(super) fn deadlock(&mut self, text: &str, now_ms: u64, random: u64) {
         if self.mode == Mode::Verify {
-            self.differs("the run's end", "a guest that waits", "the workflow's code has changed since");
+            self.differs("the run's end", "a guest that waits");
             return;
         }
         self.fail(Error::new(Code::Deadlock, text).never_retried(), now_ms, random);
@@ -100,11 +96,12 @@ impl Machine {
         }
         let owner = self.guest.owner;
         if self.mode == Mode::Verify {
-            self.differs("a turn that ended", &error.to_string(), "the workflow's code has changed since");
+            self.differs("a turn that ended", &error.to_string());
             return;
         }
-        if !self.guest.live && !self.at_frontier() {
-            // Not the code's failure but the host's: the same turn ended well before.
+        let of_the_host = error.is(Code::Internal) && self.live.is_empty();
+        if of_the_host || !self.guest.live && !self.at_frontier() {
+            // Not the code's failure but the host's: it had no room for the instance, or the same turn ended well before.
             self.outputs.push(Output::Rebuild);
             return;
         }

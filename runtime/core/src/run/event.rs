@@ -23,7 +23,7 @@ impl Machine {
             return Err(Error::new(Code::InvalidArgument, text).never_retried());
         }
         if let Some(op) = self.replayed(Came::Wait(name))? {
-            self.guest.open += 1;
+            self.guest.count_begun();
             return Ok(op);
         }
         let op = self.state.ops.len() as Operation;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::attempt::LiveAttempt;
 use super::guest::{Guest, Owner};
+use super::log::Room;
 use super::state::State;
 use crate::contract::{Answer, AttemptRef, Event, Evidence, Exchange, Level, Operation, Request, Response};
 use crate::error::{Code, Error};
@@ -22,7 +23,9 @@ pub struct Machine {
     pub(super) guest: Guest,
     /// Attempts whose body is under way, or whose requests are.
     pub(super) live: BTreeMap<Operation, LiveAttempt>,
-    pub(super) exchanges: BTreeMap<Exchange, Operation>,
+    pub(super) exchanges: BTreeMap<Exchange, UnderWay>,
+    /// Of the bodies of the requests among them.
+    pub(super) bytes_under_way: usize,
     pub(super) next_exchange: Exchange,
     /// Delays of bodies, by due time.
     pub(super) delays: BTreeSet<(u64, Exchange)>,
@@ -36,6 +39,8 @@ pub struct Machine {
     pub(super) outputs: Vec<Output>,
     /// The last log line of workflow code that is durable.
     pub(super) logged: Option<(u64, u32)>,
+    /// What bodies may log in this process.
+    pub(super) bodies_log: Room,
 }
 
 /// What the journal is read for.
@@ -51,7 +56,20 @@ pub enum Mode {
 #[derive(Debug)]
 pub(super) enum Told {
     Expired(AttemptRef),
-    Answered { op: Operation, exchange: Exchange, answer: Result<Answer, Error> },
+    /// `effect`: what it was an answer to, where that was an unsafe request.
+    Answered {
+        op: Operation,
+        exchange: Exchange,
+        effect: Option<u32>,
+        answer: Result<Answer, Error>,
+    },
+}
+
+/// Whose an open exchange is, and what of it is held in memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnderWay {
+    pub(super) op: Operation,
+    pub(super) bytes: usize,
 }
 
 /// What happened, other than a command of the guest.
@@ -111,6 +129,9 @@ pub enum Output {
         request: Request,
         /// What the `Idempotency-Key` header is to be.
         key: Option<String>,
+        /// From then on, in ms since the Unix epoch, the other side may have forgotten the key: nothing may leave any more, and
+        /// the request is settled as not sent, with [`dead_key`](crate::policy::effect::dead_key).
+        not_after_ms: Option<u64>,
     },
     /// Tear the request down, and settle it with what is known of it.
     Abort(Exchange),
@@ -203,6 +224,7 @@ impl Machine {
             guest,
             live: BTreeMap::new(),
             exchanges: BTreeMap::new(),
+            bytes_under_way: 0,
             next_exchange: 0,
             delays: BTreeSet::new(),
             told: VecDeque::new(),
@@ -212,6 +234,7 @@ impl Machine {
             draining: false,
             outputs: Vec::new(),
             logged,
+            bodies_log: Room::of_run("this run's steps"),
         })
     }
 

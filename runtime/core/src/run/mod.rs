@@ -22,6 +22,7 @@ mod effect;
 mod end;
 mod event;
 mod guest;
+mod log;
 mod machine;
 mod plan;
 mod replay;
@@ -36,3 +37,4 @@ mod tests;
 
 pub use machine::{Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
 pub use status::{Activity, Awaited};
+pub use step::check_name;

@@ -33,9 +33,6 @@ impl Came<'_> {
     }
 }
 
-const CHANGED_CODE: &str = "the workflow's code has changed since, or it depends on something that is not recorded \
-     (a variable that a step's body changed, an object shared between runs)";
-
 impl Machine {
     /// Whether the guest has come to the end of what is recorded.
     #[must_use]
@@ -75,7 +72,9 @@ impl Machine {
         let Some(item) = self.state.script.get(self.guest.cursor).copied() else {
             return match self.mode {
                 Mode::Continue => Ok(None),
-                Mode::Verify => Err(self.differs("the end of the run's journal", &came.text(), CHANGED_CODE)),
+                // The run's last turn was cut short, by a kill for instance: what would have come next is not recorded.
+                Mode::Verify if !self.ended_by_return() => Err(self.verified()),
+                Mode::Verify => Err(self.differs("the end of the run's journal", &came.text())),
             };
         };
         let found = match (item.kind, came) {
@@ -91,9 +90,12 @@ impl Machine {
         };
         let Some(op) = found else {
             let recorded = self.recorded_text(item.kind);
-            return Err(self.differs(&recorded, &came.text(), CHANGED_CODE));
+            return Err(self.differs(&recorded, &came.text()));
         };
         self.guest.cursor += 1;
+        if let ItemKind::Close(op) = item.kind {
+            self.guest.over.insert(op);
+        }
         Ok(Some(op))
     }
 
@@ -103,6 +105,14 @@ impl Machine {
         if planted(Fault::ReplayOutOfOrder) {
             self.swap_deliveries(&mut item.kind);
         }
+        if planted(Fault::SkipDelivery)
+            && let Some(next) = self.state.script.get(self.guest.cursor + 1)
+            && matches!((item.kind, next.kind), (ItemKind::Deliver(_), ItemKind::Deliver(_)))
+        {
+            item = *next;
+            self.guest.cursor += 1;
+            self.guest.open = self.guest.open.saturating_sub(1);
+        }
         let event = match item.kind {
             ItemKind::Deliver(op) => self.outcome_event(op),
             ItemKind::Cancel => Some(Event::Cancelled),
@@ -110,11 +120,12 @@ impl Machine {
         };
         let Some(event) = event else {
             let recorded = self.recorded_text(item.kind);
-            self.differs(&recorded, "no further command in this turn", CHANGED_CODE);
+            self.differs(&recorded, "no further command in this turn");
             return None;
         };
         self.guest.cursor += 1;
-        if matches!(item.kind, ItemKind::Deliver(_)) {
+        if let ItemKind::Deliver(op) = item.kind {
+            self.guest.over.insert(op);
             self.guest.open = self.guest.open.saturating_sub(1);
         }
         self.guest.workflow_turn(item.at_ms);
@@ -137,6 +148,12 @@ impl Machine {
             Ok(value) => Some(Event::Completed(op, value)),
             Err(error) => Some(Event::Failed(op, error)),
         }
+    }
+
+    /// In a verification: the guest has come to the end of what is recorded. What it does from there on is not looked at.
+    fn verified(&mut self) -> Error {
+        self.outputs.push(super::machine::Output::Verified);
+        Error::new(Code::Unsupported, "the run is only compared with its journal, which ends here").never_retried()
     }
 
     /// In a verification: the guest returned. Its result must be the recorded one.
@@ -165,37 +182,28 @@ impl Machine {
             Ok(value) => text(Some(value), None),
             Err(error) => text(None, Some(error)),
         };
-        let likely = self.suspects();
-        self.differs(&recorded, &came, &likely);
+        self.differs(&recorded, &came);
     }
 
-    /// The steps whose bodies ran live and do not on replay: what they left behind is the usual cause.
-    fn suspects(&self) -> String {
-        let mut steps: Vec<String> = Vec::new();
-        for op in (0..self.state.ops.len()).rev() {
-            if let Some(step) = self.state.step(op as Operation).filter(|step| step.attempts > 0) {
-                steps.push(format!("{:?}", step.begun.step.to_string()));
-            }
-        }
-        let more = steps.len().saturating_sub(5);
-        steps.truncate(5);
-        let which = if steps.is_empty() { "a step".to_owned() } else { format!("step {}", steps.join(" or ")) };
-        let more = if more > 0 { format!(" or one of {more} more") } else { String::new() };
-        format!(
-            "the body of {which}{more} changed something outside itself (a variable, a shared object) that the workflow \
-             then used; return it from the step instead"
-        )
+    /// The steps whose bodies ran live and do not on replay, of those that the guest has begun; the latest first.
+    fn suspects(&self) -> Vec<String> {
+        let begun = &self.state.script[..self.guest.cursor.min(self.state.script.len())];
+        let steps = begun.iter().rev().filter_map(|item| match item.kind {
+            ItemKind::Begin(op) => self.state.step(op).filter(|step| step.attempts > 0),
+            _ => None,
+        });
+        steps.map(|step| format!("{:?}", step.begun.step.to_string())).collect()
     }
 
     /// Stops the run at a difference, and gives the refusal for the command that showed it.
-    pub(super) fn differs(&mut self, recorded: &str, came: &str, likely: &str) -> Error {
+    pub(super) fn differs(&mut self, recorded: &str, came: &str) -> Error {
         let seq = self.state.script.get(self.guest.cursor).map_or(self.state.entries, |item| item.seq);
         let mismatch = Mismatch {
             seq,
             turn: self.guest.turn,
             recorded: recorded.to_owned(),
             came: came.to_owned(),
-            likely: likely.to_owned(),
+            likely: Mismatch::cause_in_same_code(&self.suspects()),
         };
         let error = Error::new(Code::ReplayMismatch, mismatch.to_string()).never_retried();
         self.stop(mismatch);

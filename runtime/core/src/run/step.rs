@@ -19,7 +19,7 @@ impl Machine {
         check_name("step", name)?;
         let begun = self.decided(name, options)?;
         if let Some(op) = self.replayed(Came::Step(name))? {
-            self.guest.open += 1;
+            self.guest.count_begun();
             return Ok(op);
         }
         let op = begun.op;
@@ -64,16 +64,24 @@ impl Machine {
             return Err(Error::new(
                 Code::OperationInsideStep,
                 format!(
-                    "{what} ({name:?}) cannot begin inside a step's body: the body may be repeated, and its result is all \
-                     that is recorded; begin it in the workflow's own code, before or after the step"
+                    "{what} ({:?}) cannot begin inside a step's body: the body may be repeated, and its result is all \
+                     that is recorded; begin it in the workflow's own code, before or after the step",
+                    shown(name)
                 ),
             )
             .never_retried());
         }
         if self.guest.open >= limits::MAX_OPEN_OPERATIONS {
             let max = limits::MAX_OPEN_OPERATIONS;
-            let text = format!("{what} ({name:?}) cannot begin: {max} operations are open; await some of them first");
+            let text =
+                format!("{what} ({:?}) cannot begin: {max} operations are open; await some of them first", shown(name));
             return Err(Error::new(Code::TooManyOperations, text).never_retried());
+        }
+        // Each has an entry, so the run has come to its journal's end. Said here, since code that never waits would go on.
+        if self.guest.begun >= limits::MAX_JOURNAL_ENTRIES {
+            let max = limits::MAX_JOURNAL_ENTRIES;
+            let text = format!("{what} ({:?}) cannot begin: the run has begun {max} operations", shown(name));
+            return Err(Error::new(Code::JournalTooLong, text).never_retried());
         }
         Ok(())
     }
@@ -82,12 +90,15 @@ impl Machine {
     pub(super) fn begun(&mut self, now_ms: u64, record: Record) {
         self.record(now_ms, record);
         self.guest.cursor = self.state.script.len();
-        self.guest.open += 1;
+        self.guest.count_begun();
     }
 }
 
-/// A name of 1 to 200 bytes without control characters.
-pub(super) fn check_name(what: &str, name: &str) -> Result<(), Error> {
+/// Checks the name of a `what`: 1 to 200 bytes without control characters.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let problem = if name.is_empty() {
         "is empty".to_owned()
     } else if name.len() > limits::MAX_NAME_BYTES {
@@ -97,13 +108,18 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    let shown: String = name.chars().take(40).collect();
     Err(Error::new(
         Code::InvalidArgument,
         format!(
-            "the {what} name {shown:?} {problem}; a name has 1 to {} bytes and no control characters",
+            "the {what} name {:?} {problem}; a name has 1 to {} bytes and no control characters",
+            shown(name),
             limits::MAX_NAME_BYTES
         ),
     )
     .never_retried())
+}
+
+/// The beginning of a name that may be none, and of any length.
+fn shown(name: &str) -> String {
+    name.chars().take(40).collect()
 }

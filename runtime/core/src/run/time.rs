@@ -40,11 +40,11 @@ impl Machine {
     fn delays_elapsed(&mut self, now_ms: u64) {
         while let Some(&(due, exchange)) = self.delays.first().filter(|(due, _)| *due <= now_ms) {
             self.delays.remove(&(due, exchange));
-            let Some(op) = self.exchanges.remove(&exchange) else { continue };
+            let Some(op) = self.exchange_over(exchange) else { continue };
             if let Some(live) = self.live.get_mut(&op)
                 && matches!(live.open.remove(&exchange), Some(Open::Delay { .. }))
             {
-                self.told.push_back(Told::Answered { op, exchange, answer: Ok(Answer::Elapsed) });
+                self.told.push_back(Told::Answered { op, exchange, effect: None, answer: Ok(Answer::Elapsed) });
             }
         }
     }

@@ -4,6 +4,7 @@ mod charge;
 mod effects;
 mod ends;
 mod events;
+mod mismatch;
 mod order;
 mod recovery;
 mod steps;

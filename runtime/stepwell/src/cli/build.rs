@@ -7,7 +7,7 @@ use clap::Args;
 use stepwell_core::ids::Digest;
 
 use super::exit::Exit;
-use super::source;
+use super::{DataDir, source};
 
 /// Arguments of `stepwell build`.
 #[derive(Debug, Args)]
@@ -21,6 +21,9 @@ pub(super) struct BuildArgs {
     /// Where the component is written; beside the source by default.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    // Where there is one, what was built before is taken from it.
+    #[command(flatten)]
+    data_dir: DataDir,
 }
 
 pub(super) async fn run(args: BuildArgs) -> ExitCode {
@@ -28,7 +31,9 @@ pub(super) async fn run(args: BuildArgs) -> ExitCode {
     if output == args.file {
         return Exit::Usage.with(format!("{} would be overwritten: name another file with -o", args.file.display()));
     }
-    let built = match source::component(&args.file, None).await {
+    let data_dir = args.data_dir.data_dir;
+    let cache_dir = data_dir.is_dir().then(|| data_dir.join("built"));
+    let built = match source::component(&args.file, cache_dir).await {
         Ok(built) => built,
         Err(exit) => return exit,
     };

@@ -1,6 +1,7 @@
 //! The command line: its commands as data, and what they have in common.
 
 mod build;
+mod conclude;
 mod exit;
 mod open;
 mod progress;
@@ -9,7 +10,9 @@ mod render;
 mod run;
 mod runs;
 mod serve;
+mod signals;
 mod source;
+mod stdout;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -97,19 +100,4 @@ pub(crate) fn main() -> ExitCode {
 
 fn done(outcome: Result<(), ExitCode>) -> ExitCode {
     outcome.map_or_else(|exit| exit, |()| Exit::Done.into())
-}
-
-/// Ctrl-C, or a polite request of the system to end.
-async fn interrupted() {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
-    let terminated = async {
-        match &mut terminate {
-            Some(signal) => drop(signal.recv().await),
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
 }

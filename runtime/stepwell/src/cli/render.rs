@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stepwell_core::contract::{Level, Operation};
 use stepwell_core::ids::StepId;
 use stepwell_core::journal::entry::{AttemptOutcome, Entry, Next, Record, RunOutcome};
-use stepwell_core::json::Json;
+use stepwell_core::journal::print::printable;
 use stepwell_engine::RunEvent;
 
 use super::exit::style;
@@ -27,9 +27,10 @@ impl Lines {
             RunEvent::Log(line) => {
                 let step = line.step.as_ref().map(|step| format!(" [{step}]")).unwrap_or_default();
                 let fields = line.fields.as_ref().map(|fields| format!(" {fields}")).unwrap_or_default();
-                Some(format!("  {}{step} {}{fields}", level(line.level), line.message))
+                let text = printable(&format!("{}{fields}", line.message));
+                Some(format!("  {}{step} {text}", level(line.level)))
             }
-            RunEvent::StatusText(text) => Some(format!("  status: {text}")),
+            RunEvent::StatusText(text) => Some(format!("  status: {}", printable(text))),
             RunEvent::Waiting { what, until_ms } => {
                 let until = until_ms.map(|at| format!(" until {}", clock(at))).unwrap_or_default();
                 Some(format!("  waiting for {what}{until}"))
@@ -60,7 +61,7 @@ impl Lines {
                 Some(format!("  waiting for event {name:?}{until}"))
             }
             Record::EventArrived { name, .. } => Some(format!("  event {name:?} came")),
-            Record::CancelRequested { error } => Some(format!("  cancelling: {}", error.message)),
+            Record::CancelRequested { error } => Some(format!("  cancelling: {}", printable(&error.message))),
             _ => None,
         }
     }
@@ -78,6 +79,7 @@ fn attempt_line(step: &str, n: u32, took_ms: u64, outcome: &AttemptOutcome, now_
                 Next::GiveUp => "no further attempt".to_owned(),
                 Next::Unknown => "outcome unknown: somebody has to find out what happened".to_owned(),
             };
+            let error = printable(&error.to_string());
             format!("{red}failed{reset}  {step} attempt {n} ({}) {error}; {next}", span(took_ms))
         }
     }
@@ -87,11 +89,11 @@ fn attempt_line(step: &str, n: u32, took_ms: u64, outcome: &AttemptOutcome, now_
 pub(super) fn json_event(event: &RunEvent) -> Value {
     match event {
         RunEvent::Entry { seq, entry } => {
-            json!({ "event": "entry", "seq": seq, "atMs": entry.at_ms, "entry": entry.record })
+            json!({ "event": "entry", "seq": seq, "atMs": entry.at_ms, "entry": tree(&entry.record) })
         }
         RunEvent::Log(line) => json!({
             "event": "log", "atMs": line.at_ms, "level": line.level, "step": line.step.as_ref().map(ToString::to_string),
-            "message": line.message, "fields": line.fields,
+            "message": line.message, "fields": line.fields.as_ref().map(tree),
         }),
         RunEvent::StatusText(text) => json!({ "event": "status", "text": text }),
         RunEvent::Waiting { what, until_ms } => json!({ "event": "waiting", "for": what, "untilMs": until_ms }),
@@ -99,18 +101,19 @@ pub(super) fn json_event(event: &RunEvent) -> Value {
             json!({ "event": "blocked", "steps": steps.iter().map(ToString::to_string).collect::<Vec<_>>() })
         }
         RunEvent::Ended(outcome) => match outcome {
-            RunOutcome::Succeeded(value) => json!({ "event": "ended", "status": "succeeded", "result": raw(value) }),
-            RunOutcome::Failed(error) => json!({ "event": "ended", "status": "failed", "error": error }),
-            RunOutcome::Cancelled(error) => json!({ "event": "ended", "status": "cancelled", "error": error }),
+            RunOutcome::Succeeded(value) => json!({ "event": "ended", "status": "succeeded", "result": tree(value) }),
+            RunOutcome::Failed(error) => json!({ "event": "ended", "status": "failed", "error": tree(error) }),
+            RunOutcome::Cancelled(error) => json!({ "event": "ended", "status": "cancelled", "error": tree(error) }),
         },
-        RunEvent::Paused(error) => json!({ "event": "paused", "error": error }),
+        RunEvent::Paused(error) => json!({ "event": "paused", "error": tree(error) }),
         RunEvent::Parked => json!({ "event": "parked" }),
     }
 }
 
-/// The value as a tree; as its text where it is nested too deeply to be one.
-fn raw(value: &Json) -> Value {
-    value.to_value().unwrap_or_else(|| Value::String(value.to_string()))
+/// Anything as a tree; as its text where a value in it is nested too deeply to be one.
+pub(super) fn tree<T: serde::Serialize + ?Sized>(value: &T) -> Value {
+    serde_json::to_value(value)
+        .unwrap_or_else(|_| Value::String(serde_json::to_string(value).unwrap_or_else(|error| error.to_string())))
 }
 
 fn level(level: Level) -> &'static str {

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::Exit;
+use super::signals::Signals;
 use super::{DataDir, DurabilityArg, open};
 use crate::api::{Server, ServerSettings};
 
@@ -57,6 +58,7 @@ pub(super) async fn run(args: ServeArgs) -> ExitCode {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
+    let mut signals = Signals::listen()?;
     let outside = open::Outside { secrets: &args.secrets, allow_net: &args.allow_net };
     let engine = open::engine(&args.data_dir.data_dir, args.durability, &outside, |settings| {
         settings.max_live = args.max_live as usize;
@@ -76,6 +78,6 @@ async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
     } else {
         anstream::eprintln!("listening on http://{address}");
     }
-    server.run(super::interrupted()).await;
+    server.run(signals.next()).await;
     Ok(())
 }

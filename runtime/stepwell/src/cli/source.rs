@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use stepwell_build::{BuildOptions, Built};
+use stepwell_core::limits::MAX_MODULE_BYTES;
 
 use super::exit::Exit;
 use super::progress::Progress;
@@ -54,6 +55,12 @@ async fn build(file: &Path, cache_dir: Option<PathBuf>) -> Result<Built, ExitCod
 
 /// A component, or a core module that becomes one.
 fn read(file: &Path) -> Result<Built, ExitCode> {
+    // Not even read: what is too large would be refused once it was in memory, several times over.
+    let bytes = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    if bytes > MAX_MODULE_BYTES as u64 {
+        let text = format!("{} has {bytes} bytes; a module may have {MAX_MODULE_BYTES}", file.display());
+        return Err(Exit::Build.with(text));
+    }
     let bytes = std::fs::read(file).map_err(|e| Exit::Usage.with(format!("cannot read {}: {e}", file.display())))?;
     let component = match bytes.get(..8) {
         Some([0, b'a', b's', b'm', 1, 0, 0, 0]) => stepwell_build::embed_core_module(&bytes)

@@ -4,8 +4,10 @@
 //! before they were chosen, see ARCHITECTURE.md.
 
 mod client_reads;
+mod create;
 mod errors;
 mod lock;
+mod mark;
 mod pool;
 mod reads;
 mod rows;
@@ -24,6 +26,7 @@ use crate::ledger::{Ledger, Rows};
 use crate::{Grouped, SqliteStore};
 
 use lock::DirectoryLock;
+use mark::Mark;
 use pool::Pool;
 pub use reads::SqliteReads;
 
@@ -70,7 +73,8 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`InUse`](StoreError::InUse) where another process has it open, [`NewerSchema`](StoreError::NewerSchema),
-    /// [`ReadOnly`](StoreError::ReadOnly), [`Corrupt`](StoreError::Corrupt) where the file is no database, and those of the disk.
+    /// [`ReadOnly`](StoreError::ReadOnly), [`Corrupt`](StoreError::Corrupt) where the file is no database,
+    /// [`Behind`](StoreError::Behind) where it has lost what was acknowledged, and those of the disk.
     pub fn open(directory: &Path, options: SqliteOptions) -> Result<Self> {
         let (ledger, reads) = SqliteLedger::open(directory, options)?;
         Grouped::over(ledger, reads, options.gather)
@@ -80,6 +84,7 @@ impl SqliteStore {
 /// The writing side. The fields' order is that of their end: the lock goes last.
 pub struct SqliteLedger {
     connection: Connection,
+    mark: Mark,
     pool: Arc<Pool>,
     _lock: DirectoryLock,
 }
@@ -91,6 +96,7 @@ impl SqliteLedger {
     /// Those of [`SqliteStore::open`].
     pub fn open(directory: &Path, options: SqliteOptions) -> Result<(Self, SqliteReads)> {
         let lock = DirectoryLock::take(directory)?;
+        create::where_missing(directory, options)?;
         let file = directory.join(DATABASE_FILE);
         let mut connection = Connection::open(&file)?;
         connection.busy_timeout(options.busy_timeout)?;
@@ -100,9 +106,10 @@ impl SqliteLedger {
         }
         configure(&connection, options)?;
         schema::migrate(&mut connection)?;
+        let mark = Mark::check(directory, &connection)?;
         let pool = Arc::new(Pool::new(file));
         let reads = SqliteReads::new(pool.clone());
-        Ok((Self { connection, pool, _lock: lock }, reads))
+        Ok((Self { connection, mark, pool, _lock: lock }, reads))
     }
 }
 
@@ -139,13 +146,23 @@ impl Ledger for SqliteLedger {
     fn transaction(&mut self, work: &mut dyn FnMut(&mut dyn Rows) -> Result<()>) -> Result<()> {
         // Dropped without a commit, it rolls back.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        work(&mut rows::SqliteRows(&transaction))?;
-        Ok(transaction.commit()?)
+        let mut rows = rows::SqliteRows::new(&transaction);
+        work(&mut rows)?;
+        let added = rows.added();
+        transaction.commit()?;
+        // Before anybody hears of the commit. A mark that cannot be written claims too little, which is no harm to what was committed.
+        if let Err(error) = self.mark.rise(added) {
+            tracing::warn!(%error, "the mark of what is acknowledged could not be written");
+        }
+        Ok(())
     }
 }
 
 impl Drop for SqliteLedger {
     fn drop(&mut self) {
+        if let Err(error) = self.mark.sync() {
+            tracing::warn!(%error, "the mark of what is acknowledged could not be brought to the disk");
+        }
         // The last connection to close tidies the write-ahead log up, and only one that may write can do that.
         self.pool.close();
     }
@@ -163,7 +180,7 @@ impl fmt::Debug for SqliteLedger {
 /// [`Missing`](StoreError::Missing) where there is no database, and those of [`SqliteStore::open`] but for `InUse`.
 pub fn read_only(directory: &Path) -> Result<SqliteReads> {
     let file = directory.join(DATABASE_FILE);
-    if !file.exists() {
+    if !create::is_there(&file) {
         return Err(StoreError::Missing(directory.to_owned()));
     }
     let connection = open_to_read(&file)?;

@@ -14,11 +14,29 @@ use crate::rows::{InboxEvent, InboxKind, LogRow, NewEvent, NewModule, NewRun, Ru
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::submission::{Answer, Token};
 
-pub(super) struct SqliteRows<'a>(pub(super) &'a Connection);
+pub(super) struct SqliteRows<'a> {
+    connection: &'a Connection,
+    /// Rows added to the tables whose rows stay.
+    added: u64,
+}
 
-impl SqliteRows<'_> {
+impl<'a> SqliteRows<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Self {
+        Self { connection, added: 0 }
+    }
+
+    /// Runs, entries and events added.
+    pub(super) fn added(&self) -> u64 {
+        self.added
+    }
+
+    fn add(&mut self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+        self.added += self.execute(sql, values)? as u64;
+        Ok(())
+    }
+
     fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<usize> {
-        Ok(self.0.prepare_cached(sql)?.execute(values)?)
+        Ok(self.connection.prepare_cached(sql)?.execute(values)?)
     }
 
     fn find<T>(
@@ -27,7 +45,7 @@ impl SqliteRows<'_> {
         values: impl rusqlite::Params,
         read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>> {
-        Ok(self.0.prepare_cached(sql)?.query_row(values, read).optional()?)
+        Ok(self.connection.prepare_cached(sql)?.query_row(values, read).optional()?)
     }
 }
 
@@ -65,12 +83,12 @@ impl Rows for SqliteRows<'_> {
             run.begins_at_ms.map(signed),
             tags_text(&run.tags)?,
         ];
-        self.execute(
+        self.add(
             "INSERT INTO runs (run, workflow, digest, run_key, status, created_at_ms, changed_at_ms, wake_at_ms, tags)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8)",
             values,
         )?;
-        Ok(self.0.last_insert_rowid())
+        Ok(self.connection.last_insert_rowid())
     }
 
     fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
@@ -97,8 +115,7 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
-        self.execute("INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)", params![run, signed(seq), entry])?;
-        Ok(())
+        self.add("INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)", params![run, signed(seq), entry])
     }
 
     fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()> {
@@ -134,11 +151,10 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()> {
-        self.execute(
+        self.add(
             "INSERT INTO inbox (run, number, kind, name, dedup, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![event.run, signed(number), kind_code(event.kind), event.name, event.dedup, event.payload],
-        )?;
-        Ok(())
+        )
     }
 
     fn add_module(&mut self, module: &NewModule) -> Result<bool> {

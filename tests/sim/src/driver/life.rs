@@ -127,10 +127,13 @@ impl Driver {
         if machine.entries() != self.store.durable().len() as u64 {
             return Err("the machine counts other entries than there are".to_owned());
         }
+        self.refused.clear();
         self.given = machine.last_event();
         self.cancel_asked = false;
+        let ended = machine.ended().is_some();
         self.host.borrow_mut().machine = machine;
-        self.resume()
+        // The end was written, whatever became of the process.
+        if ended { Ok(()) } else { self.resume() }
     }
 }
 

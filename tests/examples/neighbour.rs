@@ -1,0 +1,128 @@
+//! How long a well-behaved run takes beside each hostile guest, against how long it takes alone. A measurement, not a test:
+//!
+//! ```text
+//! cargo run --release -p stepwell-tests --example neighbour            # every guest of tests/hostile
+//! cargo run --release -p stepwell-tests --example neighbour -- loop memory-bomb    # those that are called so, or begin so
+//! ```
+//!
+//! The neighbour has two steps and a sleep of 1 ms, and waits for the disk as every run does. As many hostile runs as the machine has
+//! cores are under way all the while, each begun anew when it ends.
+
+#![allow(clippy::print_stdout, reason = "its output is what it is for")]
+
+#[allow(dead_code, reason = "the tests need all of it")]
+#[path = "../it/hostile/guest.rs"]
+mod guest;
+#[allow(dead_code, reason = "the tests need all of it")]
+#[path = "../it/hostile/house.rs"]
+mod house;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use guest::{Budget, Guest, guests};
+use house::House;
+
+/// Runs of the neighbour that a line is made of.
+const RUNS: usize = 200;
+/// A guest that holds the neighbour up for longer than this has fewer runs.
+const AT_MOST: Duration = Duration::from_secs(20);
+
+#[tokio::main]
+async fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.starts_with(word.as_str()));
+    let house = Arc::new(House::new(Budget::Short).await);
+    // The first runs pay for what all later ones find ready.
+    let _ = neighbours(&house).await;
+    let quiet = neighbours(&house).await;
+    println!(
+        "{:<58} {:>5} {:>8} {:>9} {:>9} {:>9} {:>7}",
+        "beside", "runs", "hostile", "p50 ms", "p99 ms", "max ms", "p99 x"
+    );
+    line("nobody", &quiet, 0, &quiet);
+    let all = ["both", "runs", "modules"].into_iter().flat_map(guests);
+    let large = wanted(LARGE).then(large);
+    for guest in all.filter(|guest| wanted(&guest.name)).chain(large) {
+        let (took, hostile) = beside(&house, &guest).await;
+        line(&guest.name, &took, hostile, &quiet);
+    }
+}
+
+const LARGE: &str = "large module that is compiled";
+
+/// A module that takes long to compile, and a new one each time, so that no cache helps.
+fn large() -> Guest {
+    let add = "(local.set 0 (i32.add (i32.mul (local.get 0) (local.get 1)) (i32.load (local.get 0))))".repeat(200);
+    let function = format!("(func (param i32 i32) (result i32) {add} (local.get 0))\n");
+    let text = format!("{}(func $run (result i32) (call $ok-null))", function.repeat(2_000));
+    Guest { name: LARGE.to_owned(), verdict: String::new(), also: Vec::new(), component: Ok(guest::made(&text)) }
+}
+
+/// How long runs of the neighbour take, one after another, sorted.
+async fn neighbours(house: &House) -> Vec<Duration> {
+    let began = Instant::now();
+    let mut took = Vec::new();
+    while took.len() < RUNS && began.elapsed() < AT_MOST {
+        let start = Instant::now();
+        house.neighbour().await;
+        took.push(start.elapsed());
+    }
+    took.sort_unstable();
+    took
+}
+
+/// The same beside a guest; and how many of its runs ended meanwhile.
+async fn beside(house: &Arc<House>, guest: &Guest) -> (Vec<Duration>, usize) {
+    let Ok(component) = &guest.component else { return (Vec::new(), 0) };
+    let over = Arc::new(AtomicBool::new(false));
+    let ended = Arc::new(AtomicUsize::new(0));
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let hostile: Vec<_> = (0..cores)
+        .map(|core| {
+            let (house, component) = (house.clone(), component.clone());
+            let (over, ended) = (over.clone(), ended.clone());
+            tokio::spawn(async move {
+                let mut round = 0;
+                while !over.load(Ordering::Relaxed) {
+                    round += 1;
+                    let digest = match house.engine.add_module(unlike(&component, core * 1_000_000 + round)).await {
+                        Ok(module) if module.workflows.len() == 1 => module.digest,
+                        _ => {
+                            ended.fetch_add(1, Ordering::Relaxed);
+                            continue;
+                        }
+                    };
+                    let _ = house.run(&digest).await;
+                    ended.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    let took = neighbours(house).await;
+    let count = ended.load(Ordering::Relaxed);
+    over.store(true, Ordering::Relaxed);
+    for task in hostile {
+        task.await.expect("hostile runs end too");
+    }
+    (took, count)
+}
+
+/// The same component by another digest: with a custom section that nobody reads.
+fn unlike(component: &[u8], number: usize) -> Vec<u8> {
+    let mut bytes = component.to_vec();
+    bytes.extend([0, 9, 0]);
+    bytes.extend(number.to_le_bytes());
+    bytes
+}
+
+fn line(name: &str, took: &[Duration], hostile: usize, quiet: &[Duration]) {
+    let at = |took: &[Duration], percent: usize| {
+        took.get((took.len() * percent / 100).min(took.len().saturating_sub(1))).copied()
+    };
+    let ms = |time: Option<Duration>| time.map_or(f64::NAN, |time| time.as_secs_f64() * 1_000.0);
+    let (p50, p99, max) = (ms(at(took, 50)), ms(at(took, 99)), ms(took.last().copied()));
+    let times = p99 / ms(at(quiet, 99));
+    println!("{name:<58} {:>5} {hostile:>8} {p50:>9.2} {p99:>9.2} {max:>9.2} {times:>7.1}", took.len());
+}

@@ -1,0 +1,4 @@
+;; Takes memory page by page, for ever.
+;; in workflow code: failed workflows.memory_limit with "bytes of memory"
+;; in a body: attempts workflows.memory_limit workflows.memory_limit
+(func $evil (loop $again (drop (memory.grow (i32.const 1))) (br $again)))

@@ -1,0 +1,5 @@
+;; Takes table elements by the thousand, for ever.
+;; in workflow code: failed workflows.memory_limit with "table elements"
+;; in a body: attempts workflows.memory_limit workflows.memory_limit
+(table $t 1 funcref)
+(func $evil (loop $again (drop (table.grow $t (ref.null func) (i32.const 1000))) (br $again)))

@@ -1,0 +1,3 @@
+;; Is a component without exports.
+;; verdict: refused with "no such export"
+(component)

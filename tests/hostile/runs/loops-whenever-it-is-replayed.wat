@@ -1,0 +1,19 @@
+;; Loops in its replay: overrunning there is no failure of the run, and not tried for ever.
+;; verdict: paused workflows.recovery_limit with "10 times"
+;; after the replay: resumed resumed resumed resumed resumed resumed resumed resumed resumed resumed
+(global $lived (mut i32) (i32.const 0))
+(func $run (result i32)
+  (drop (call $begin (i32.const 2072) (i32.const 1)))
+  (loop $again
+    (if (i32.eqz (call $next))
+      (then
+        (global.set $lived (i32.const 1))
+        (call $finish)
+        (br $again))))
+  ;; Live the body has been here. In the replay after the sleep it has not.
+  (if (global.get $lived)
+    (then (call $sleep (i64.const 300) (i32.const 256)))
+    (else (loop $again (br $again))))
+  (drop (call $next))
+  (drop (call $next))
+  (call $ok-null))

@@ -1,0 +1,19 @@
+;; Begins a step of another name.
+;; verdict: paused workflows.replay_mismatch with "recorded was step \"a\", but now came step \"b\""
+;; after the replay: resumed
+(global $lived (mut i32) (i32.const 0))
+(func $run (result i32)
+  (drop (call $begin (i32.const 2072) (i32.const 1)))
+  (loop $again
+    (if (i32.eqz (call $next))
+      (then
+        (global.set $lived (i32.const 1))
+        (call $finish)
+        (br $again))))
+  ;; Live the body has been here. In the replay after the sleep it has not.
+  (if (global.get $lived)
+    (then (drop (call $begin (i32.const 2072) (i32.const 1))) (call $sleep (i64.const 300) (i32.const 256)) (drop (call $next)) (call $finish))
+    (else (drop (call $begin (i32.const 2076) (i32.const 1))) (call $sleep (i64.const 300) (i32.const 256))))
+  (drop (call $next))
+  (drop (call $next))
+  (call $ok-null))

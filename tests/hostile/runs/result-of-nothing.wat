@@ -1,0 +1,4 @@
+;; Returns an empty text.
+;; verdict: failed workflows.invalid_argument with "not valid JSON"
+(func $run (result i32)
+  (call $ok (i32.const 2088) (i32.const 0)))

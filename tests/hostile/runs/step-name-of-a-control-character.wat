@@ -1,0 +1,8 @@
+;; Begins a step whose name is a control character.
+;; verdict: failed workflows.invalid_argument
+;; journal: 0 step_begun
+(global $n i32 (i32.const 3))
+(func $run (result i32)
+  (memory.fill (i32.const 65536) (i32.const 7) (global.get $n))
+  (drop (call $begin (i32.const 65536) (global.get $n)))
+  (i32.const 256))

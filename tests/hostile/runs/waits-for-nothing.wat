@@ -1,0 +1,38 @@
+;; Waits, and not in `next`: nothing can wake it.
+;; verdict: failed workflows.deadlock with "nothing can wake it"
+(module
+  (import "stepwell:workflow/turns@0.1.0" "[async-lower]next" (func $next (param i32) (result i32)))
+  (import "stepwell:workflow/commands@0.1.0" "sleep" (func $sleep (param i64 i32)))
+  (import "stepwell:workflow/commands@0.1.0" "log" (func $log (param i32 i32 i32 i32 i32 i32)))
+  (import "$root" "[waitable-set-new]" (func $set-new (result i32)))
+  (import "$root" "[waitable-join]" (func $join (param i32 i32)))
+  (import "[export]stepwell:workflow/workflows@0.1.0" "[task-return]run" (func $return
+    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i32)))
+  (memory (export "memory") 1)
+  (global $heap (mut i32) (i32.const 16384))
+  (global $set (mut i32) (i32.const 0))
+  (data (i32.const 2048) "main")
+  (data (i32.const 2056) "null")
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+    (global.get $heap)
+    (global.set $heap (i32.add (global.get $heap) (i32.and (i32.add (local.get 3) (i32.const 15)) (i32.const -16)))))
+  (func $return-null
+    (call $return (i32.const 0) (i32.const 2056) (i32.const 4)
+      (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+      (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i64.const 0) (i32.const 0)))
+  (func $wait-for (param $status i32)
+    (call $join (i32.shr_u (local.get $status) (i32.const 4)) (global.get $set)))
+  (func (export "[async-lift]stepwell:workflow/workflows@0.1.0#run") (param i32 i32 i32 i32) (result i32)
+    (global.set $set (call $set-new))
+    (call $sleep (i64.const 60000) (i32.const 256))
+    ;; Waits for the set.
+    (i32.or (i32.const 2) (i32.shl (global.get $set) (i32.const 4))))
+  (func (export "[callback][async-lift]stepwell:workflow/workflows@0.1.0#run") (param i32 i32 i32) (result i32)
+    (call $return-null)
+    (i32.const 0))
+  (func (export "stepwell:workflow/workflows@0.1.0#describe") (result i32)
+    (i32.store (i32.const 8000) (i32.const 2048))
+    (i32.store (i32.const 8004) (i32.const 4))
+    (i32.store (i32.const 128) (i32.const 8000))
+    (i32.store (i32.const 132) (i32.const 1))
+    (i32.const 128)))

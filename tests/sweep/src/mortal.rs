@@ -1,0 +1,170 @@
+//! A ledger that dies with its process: a point before and after each commit, and nothing once it is dead.
+
+use std::collections::BTreeSet;
+
+use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::journal::codec;
+use stepwell_core::journal::entry::Record;
+use stepwell_store::ledger::{Head, Ledger, Rows};
+use stepwell_store::{
+    Answer, InboxEvent, LogRow, NewEvent, NewModule, NewRun, Result, RunChange, RunKey, StoreError, Token,
+};
+
+use crate::fate::Fate;
+
+/// Around the ledger on disk.
+pub struct Mortal<L> {
+    ledger: L,
+    fate: Fate,
+}
+
+impl<L> Mortal<L> {
+    /// A ledger with this fate.
+    pub fn new(ledger: L, fate: Fate) -> Self {
+        Self { ledger, fate }
+    }
+}
+
+impl<L: Ledger> Ledger for Mortal<L> {
+    type Reads = L::Reads;
+
+    fn transaction(&mut self, work: &mut dyn FnMut(&mut dyn Rows) -> Result<()>) -> Result<()> {
+        if self.fate.is_dead() {
+            return Err(StoreError::Closed);
+        }
+        let fate = &self.fate;
+        let mut written = String::new();
+        self.ledger.transaction(&mut |rows| {
+            let mut noted = Noted { rows, kinds: BTreeSet::new(), last: None };
+            work(&mut noted)?;
+            written = noted.text();
+            // Nobody can tell a death here from one just after the commit before; but what happened outside meanwhile differs.
+            if fate.pass(&format!("before the commit of {written}")) { Ok(()) } else { Err(StoreError::Closed) }
+        })?;
+        // Committed, and nobody hears of it.
+        if self.fate.pass(&format!("after the commit of {written}")) { Ok(()) } else { Err(StoreError::Closed) }
+    }
+}
+
+/// Notes what is written.
+struct Noted<'a> {
+    rows: &'a mut dyn Rows,
+    kinds: BTreeSet<&'static str>,
+    last: Option<&'static str>,
+}
+
+impl Noted<'_> {
+    /// By the last entry; what else is in a commit depends on chance.
+    fn text(&self) -> String {
+        self.last.or_else(|| self.kinds.first().copied()).unwrap_or("nothing").to_owned()
+    }
+}
+
+/// An entry's kind, in words.
+#[must_use]
+pub fn kind(entry: &[u8]) -> &'static str {
+    match codec::decode(0, entry).map(|entry| entry.record) {
+        Ok(Record::Started(_)) => "started",
+        Ok(Record::StepBegun(_)) => "step begun",
+        Ok(Record::SleepBegun { .. }) => "sleep begun",
+        Ok(Record::WaitBegun { .. }) => "wait begun",
+        Ok(Record::Closed { .. }) => "closed",
+        Ok(Record::Delivered { .. }) => "delivered",
+        Ok(Record::CancelDelivered) => "cancel delivered",
+        Ok(Record::AttemptStarted { .. }) => "attempt started",
+        Ok(Record::AttemptEnded { .. }) => "attempt ended",
+        Ok(Record::Dispatched(_)) => "dispatched",
+        Ok(Record::Settled { .. }) => "settled",
+        Ok(Record::TimerFired { .. }) => "timer fired",
+        Ok(Record::WaitExpired { .. }) => "wait expired",
+        Ok(Record::EventArrived { .. }) => "event arrived",
+        Ok(Record::CancelRequested { .. }) => "cancel requested",
+        Ok(Record::Resumed) => "resumed",
+        Ok(Record::Repinned { .. }) => "repinned",
+        Ok(Record::Ended { .. }) => "ended",
+        Err(_) => "unreadable",
+    }
+}
+
+impl Rows for Noted<'_> {
+    fn head(&mut self, run: RunKey) -> Result<Option<Head>> {
+        self.rows.head(run)
+    }
+    fn run_by_id(&mut self, run: &RunId) -> Result<Option<RunKey>> {
+        self.rows.run_by_id(run)
+    }
+    fn run_by_run_key(&mut self, run_key: &str) -> Result<Option<(RunId, RunKey)>> {
+        self.rows.run_by_run_key(run_key)
+    }
+    fn add_run(&mut self, run: &NewRun) -> Result<RunKey> {
+        self.rows.add_run(run)
+    }
+    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
+        self.kinds.insert("a run's status");
+        self.rows.change_run(run, change)
+    }
+    fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
+        self.last = Some(kind(entry));
+        self.rows.add_entry(run, seq, entry)
+    }
+    fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()> {
+        self.kinds.insert("a line of a log");
+        self.rows.add_log(run, row)
+    }
+    fn add_timer(&mut self, due_ms: u64, run: RunKey) -> Result<()> {
+        self.rows.add_timer(due_ms, run)
+    }
+    fn remove_timer(&mut self, due_ms: u64, run: RunKey) -> Result<()> {
+        self.rows.remove_timer(due_ms, run)
+    }
+    fn last_event(&mut self, run: RunKey) -> Result<u64> {
+        self.rows.last_event(run)
+    }
+    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>> {
+        self.rows.event_by_dedup(run, dedup)
+    }
+    fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()> {
+        self.kinds.insert("an event");
+        self.rows.add_event(number, event)
+    }
+    fn add_module(&mut self, module: &NewModule) -> Result<bool> {
+        self.kinds.insert("a module");
+        self.rows.add_module(module)
+    }
+    fn add_tag(&mut self, run: RunKey, name: &str, value: &str) -> Result<()> {
+        self.rows.add_tag(run, name, value)
+    }
+    fn has_module(&mut self, digest: &Digest) -> Result<bool> {
+        self.rows.has_module(digest)
+    }
+    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>> {
+        self.rows.need_of_module(digest)
+    }
+    fn remove_module(&mut self, digest: &Digest) -> Result<()> {
+        self.rows.remove_module(digest)
+    }
+    fn active(&mut self, workflow: &str) -> Result<Option<Digest>> {
+        self.rows.active(workflow)
+    }
+    fn activate(&mut self, workflow: &str, digest: &Digest, at_ms: u64) -> Result<()> {
+        self.rows.activate(workflow, digest, at_ms)
+    }
+    fn answer(&mut self, key: &str) -> Result<Option<Answer>> {
+        self.rows.answer(key)
+    }
+    fn put_answer(&mut self, answer: &Answer) -> Result<()> {
+        self.rows.put_answer(answer)
+    }
+    fn forget_answers(&mut self, before_ms: u64) -> Result<()> {
+        self.rows.forget_answers(before_ms)
+    }
+    fn has_token(&mut self, id: &str) -> Result<bool> {
+        self.rows.has_token(id)
+    }
+    fn add_token(&mut self, token: &Token) -> Result<()> {
+        self.rows.add_token(token)
+    }
+    fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()> {
+        self.rows.expire_token(id, at_ms)
+    }
+}
