@@ -1,5 +1,10 @@
 //! Black-box tests: the programs as their users have them.
 
+mod api_access;
+mod api_keys;
+mod api_kill;
+mod api_modules;
+mod api_runs;
 mod cli;
 mod determinism;
 mod effects;

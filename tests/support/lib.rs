@@ -2,6 +2,7 @@
 //!
 //! Nothing here links Stepwell: it is driven as its users drive it, as a program. What goes wrong here panics, with what was seen.
 
+mod api;
 mod binary;
 mod module;
 mod parallel;
@@ -11,6 +12,7 @@ mod rust_guest;
 mod server;
 mod shop;
 
+pub use api::{Answer, Api, Serving};
 pub use binary::Stepwell;
 pub use module::Module;
 pub use parallel::each_in_parallel;

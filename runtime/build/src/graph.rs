@@ -40,12 +40,12 @@ impl Graph {
     }
 }
 
-/// Reads `entry` and, breadth first, all that it imports.
-pub(crate) fn read(entry: &Path) -> Result<Graph, BuildError> {
+/// Reads `entry` and, breadth first, all that it imports. `alone`: it may import nothing but the SDK, and no other file is looked at.
+pub(crate) fn read(entry: &Path, alone: bool) -> Result<Graph, BuildError> {
     let entry = entry.canonicalize().map_err(|error| BuildError::Read { path: entry.to_owned(), error })?;
     let root = entry.parent().unwrap_or(&entry).to_owned();
     let mut reader =
-        Reader { resolver: resolver(), root, queue: VecDeque::new(), sources: Vec::new(), errors: Vec::new() };
+        Reader { resolver: resolver(), alone, root, queue: VecDeque::new(), sources: Vec::new(), errors: Vec::new() };
     let name = reader.enqueue(entry);
     let mut modules = BTreeMap::new();
     while let Some((name, path)) = reader.queue.pop_front() {
@@ -75,6 +75,7 @@ fn resolver() -> Resolver {
 
 struct Reader {
     resolver: Resolver,
+    alone: bool,
     root: PathBuf,
     queue: VecDeque<(String, PathBuf)>,
     sources: Vec<PathBuf>,
@@ -123,6 +124,10 @@ impl Reader {
             return Ok(sdk);
         }
         let error = |message: String| Diagnostic::at(name, source, request.start, request.end, message);
+        if self.alone {
+            let help = "only \"stepwell\" can be imported here; build it with `stepwell build`, and use the component";
+            return Err(error(format!("\"{specifier}\" would be another file, and this one stands alone")).help(help));
+        }
         let directory = path.parent().unwrap_or(path);
         let mut tried = ResolveContext::default();
         match self.resolver.resolve_with_context(directory, specifier, None, &mut tried) {

@@ -31,11 +31,13 @@ pub struct BuildOptions {
     pub cache_dir: Option<PathBuf>,
     /// How long top-level code may run.
     pub evaluation_timeout: Duration,
+    /// The entry may import nothing but the SDK: for source of others, which must not read files of this machine.
+    pub alone: bool,
 }
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        Self { cache_dir: None, evaluation_timeout: Duration::from_secs(30) }
+        Self { cache_dir: None, evaluation_timeout: Duration::from_secs(30), alone: false }
     }
 }
 
@@ -94,7 +96,7 @@ impl fmt::Display for Stage {
 /// See [`BuildError`]; its text is meant for the author.
 pub fn build(entry: &Path, options: &BuildOptions, progress: &dyn Fn(Stage)) -> Result<Built, BuildError> {
     progress(Stage::Parse);
-    let graph = graph::read(entry)?;
+    let graph = graph::read(entry, options.alone)?;
     let key = cache::key(&graph);
     if let Some(dir) = &options.cache_dir
         && let Some((component, output)) = cache::find(dir, &key)

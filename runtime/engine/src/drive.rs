@@ -1,15 +1,15 @@
 //! Taking a run up: from its journal to a task that drives it.
 
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::Mode;
-use stepwell_store::{RunChange, RunKey, Status};
+use stepwell_core::run::{Input, Mode};
+use stepwell_store::{InboxKind, RunChange, RunKey, Status};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::batch::Writing;
 use crate::clock::{RunClock, real_now_ms};
 use crate::commands::Handle;
-use crate::driver::{Driver, End, Message};
-use crate::effects::{InFlight, Outside};
+use crate::driver::{Driver, End, Message, cancel_error};
+use crate::effects::{InFlight, Outside, store_error};
 use crate::engine::Engine;
 use crate::points::Moment;
 use crate::watch::RunEvent;
@@ -45,7 +45,11 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
     engine.settings().points.pass(Moment::TakingUp).await;
     // Whatever an earlier failure of the store left behind: what is durable now is what there is.
     engine.store().recover(key);
-    let machine = engine.machine(key, Mode::Continue)?;
+    let mut machine = engine.machine(key, Mode::Continue)?;
+    // Before the guest does anything: a run that is to be cancelled starts no further attempt.
+    if let Some(error) = cancel_requested(engine, key, machine.last_event())? {
+        machine.handle(Input::Cancel(error), 0, 0);
+    }
     let loaded = engine.loaded(machine.digest()).await?;
     let share = loaded.module.admit(engine.host()).await;
     let workflow = loaded.workflow(Some(&machine.started().workflow))?;
@@ -74,10 +78,18 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         end: None,
         stop_at: None,
         inbox: true,
+        inbox_seen: 0,
         share,
         rebuilding: None,
         _place: place,
     })
+}
+
+/// Whether somebody has asked that the run be cancelled. One that is being cancelled already is not harmed by a second time.
+fn cancel_requested(engine: &Engine, key: RunKey, after: u64) -> Result<Option<Error>, Error> {
+    let inbox = engine.store().read().inbox(key, after).map_err(|error| store_error(&error))?;
+    let request = inbox.iter().find(|event| event.kind == InboxKind::Cancel);
+    Ok(request.and_then(|event| cancel_error(&event.payload).ok()))
 }
 
 /// Marks the run as paused, as far as the store lets it, and tells its watchers why.

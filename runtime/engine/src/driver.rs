@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 
 use stepwell_core::contract::{Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
+use stepwell_core::json::Json;
 use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{RunChange, RunKey, StoreError};
+use stepwell_store::{InboxEvent, InboxKind, RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
@@ -81,6 +82,8 @@ pub(crate) struct Driver {
     pub(crate) stop_at: Option<u64>,
     /// The inbox is to be read, once the run is live.
     pub(crate) inbox: bool,
+    /// The last of the inbox that was given to the machine.
+    pub(crate) inbox_seen: u64,
     /// What its instances have of the memory of all.
     pub(crate) share: Arc<MemoryShare>,
     /// The place among those that are being rebuilt; held until the run has come to its journal's end.
@@ -267,13 +270,14 @@ impl Driver {
     /// Gives the machine the events that it does not have yet.
     fn read_inbox(&mut self) {
         self.inbox = false;
-        let after = self.shared.lock().machine.last_event();
+        let after = self.shared.lock().machine.last_event().max(self.inbox_seen);
         match self.engine.store().read().inbox(self.key, after) {
             Ok(events) => {
                 for event in events {
-                    match stepwell_core::json::Json::parse(&event.payload) {
-                        Ok(payload) => self.handle(Input::Event { id: event.number, name: event.name, payload }),
-                        Err(error) => tracing::error!(run = self.key, %error, "an event of the inbox is passed over"),
+                    self.inbox_seen = event.number;
+                    match inbox_input(event) {
+                        Ok(input) => self.handle(input),
+                        Err(error) => tracing::error!(run = self.key, %error, "a part of the inbox is passed over"),
                     }
                 }
             }
@@ -345,6 +349,22 @@ impl Driver {
             }
         }
     }
+}
+
+/// What came to the inbox, as the machine is told it.
+fn inbox_input(event: InboxEvent) -> Result<Input, String> {
+    match event.kind {
+        InboxKind::Event => {
+            let payload = Json::parse(&event.payload).map_err(|error| error.to_string())?;
+            Ok(Input::Event { id: event.number, name: event.name, payload })
+        }
+        InboxKind::Cancel => cancel_error(&event.payload).map(Input::Cancel),
+    }
+}
+
+/// The error that a request to cancel has with it.
+pub(crate) fn cancel_error(payload: &str) -> Result<Error, String> {
+    serde_json::from_str(payload).map_err(|error| error.to_string())
 }
 
 /// Until a real time, or for ever.

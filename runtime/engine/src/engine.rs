@@ -6,12 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::RunOutcome;
-use stepwell_core::json::Json;
-use stepwell_core::limits;
-use stepwell_core::run::{Machine, Mode, check_name};
+use stepwell_core::run::{Machine, Mode};
 use stepwell_host::http::HttpClient;
 use stepwell_host::{Host, HostSettings};
-use stepwell_store::{Delivered, NewEvent, NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Status, Store};
+use stepwell_store::{NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Store};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 
@@ -114,7 +112,7 @@ impl Engine {
     pub async fn add_module(&self, bytes: Vec<u8>) -> Result<ModuleInfo, Error> {
         let digest = Digest::of(&bytes);
         let loaded = self.load(bytes.clone()).await?;
-        let description = description(&loaded.workflows);
+        let description = description(&loaded, self.settings().instance_memory_bytes);
         let module = NewModule {
             digest: digest.clone(),
             bytes,
@@ -124,6 +122,18 @@ impl Engine {
         self.store().put_module(module).await.map_err(|error| store_error(&error))?;
         let workflows = loaded.workflows.iter().map(|workflow| workflow.name.clone()).collect();
         Ok(ModuleInfo { digest, workflows, description })
+    }
+
+    /// How many runs have a task.
+    #[must_use]
+    pub fn live_runs(&self) -> usize {
+        self.tasks().len()
+    }
+
+    /// How many runs wait for a time.
+    #[must_use]
+    pub fn armed_timers(&self) -> usize {
+        self.timers().len()
     }
 
     /// A run's row.
@@ -145,77 +155,21 @@ impl Engine {
         }
     }
 
+    /// Changes whenever something of the run has become durable; what, the store says. However slowly its owner looks, it costs
+    /// no more than one place. When this returns, all that was handed over before is durable: who reads then misses nothing.
+    pub async fn changes(&self, run: RunKey) -> tokio::sync::watch::Receiver<()> {
+        let changes = self.0.watchers.changes(run);
+        // What was handed over while nobody watched is told to nobody. After an empty write it can be read.
+        if let Err(error) = self.store().submit(stepwell_store::Submission::default()).await {
+            tracing::warn!(%error, "what a run has done lately cannot be seen yet");
+        }
+        changes
+    }
+
     /// Tells what happens in a run from now on, once it is durable.
     #[must_use]
     pub fn watch(&self, run: RunKey) -> UnboundedReceiver<RunEvent> {
         self.0.watchers.watch(run)
-    }
-
-    /// Sends an event to a run. It is kept until it is awaited; a second one with the same `dedup` is the first.
-    ///
-    /// # Errors
-    /// When the run has ended or there is none, when the name is none, the payload is too large, or the store fails. Nothing is kept
-    /// then.
-    pub async fn send_event(
-        &self,
-        run: RunKey,
-        name: &str,
-        payload: &Json,
-        dedup: Option<String>,
-    ) -> Result<Delivered, Error> {
-        check_event(name, payload)?;
-        let event = NewEvent { run, name: name.to_owned(), payload: payload.to_string(), dedup };
-        let delivered = self.store().send_event(event).await.map_err(|error| store_error(&error))?;
-        if !self.message(run, Message::Inbox) {
-            let row = self.store().read().run_by_number(run).map_err(|error| store_error(&error))?;
-            // What is paused stays so; what waits is woken to see whether it waited for this.
-            if row.is_some_and(|row| matches!(row.status, Status::Waiting | Status::Running | Status::Queued)) {
-                self.wake(run);
-            }
-        }
-        Ok(delivered)
-    }
-
-    /// Asks a run to cancel. Its workflow is told, may clean up, and ends.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn cancel(&self, run: RunKey, reason: &str) -> Result<(), Error> {
-        let error = Error::new(Code::Cancelled, reason.to_owned()).never_retried();
-        if !self.message(run, Message::Cancel(error.clone())) {
-            self.wake(run);
-            self.message(run, Message::Cancel(error));
-        }
-        Ok(())
-    }
-
-    /// Takes up every run that was under way when its process ended, and arms the timers of those that wait.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn recover(&self) -> Result<(), Error> {
-        let reads = self.store().read();
-        let list = reads.unfinished().map_err(|error| store_error(&error))?;
-        let with_events = reads.runs_with_events().map_err(|error| store_error(&error))?;
-        for unreadable in &list.unreadable {
-            tracing::error!(run = unreadable.key, reason = unreadable.reason, "a run cannot be read and is set aside");
-        }
-        for row in list.runs {
-            match row.status {
-                Status::Running if planted(Fault::ForgetRunning) => {}
-                Status::Queued | Status::Running => self.wake(row.key),
-                Status::Waiting if planted(Fault::ForgetTimers) => {}
-                // An event may have come while the process was down, or just before it ended.
-                Status::Waiting if with_events.binary_search(&row.key).is_ok() => self.wake(row.key),
-                Status::Waiting | Status::Blocked => {
-                    if let Some(at_ms) = row.wake_at_ms {
-                        self.arm(at_ms, row.key);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     /// Stops every live run where it is. Their requests are waited for, for a while; what is recorded is durable.
@@ -304,6 +258,11 @@ impl Engine {
         self.0.modules.load(&self.0.host, bytes, self.settings()).await
     }
 
+    /// A module that is not in the store yet, compiled.
+    pub(crate) async fn inspected(&self, bytes: Vec<u8>) -> Result<Loaded, Error> {
+        self.load(bytes).await
+    }
+
     /// The run's machine, as its journal has it.
     pub(crate) fn machine(&self, run: RunKey, mode: Mode) -> Result<Machine, Error> {
         let reads = self.store().read();
@@ -349,7 +308,7 @@ impl Engine {
     }
 
     /// Tells a live run something. `false` where it has no task.
-    fn message(&self, run: RunKey, message: Message) -> bool {
+    pub(crate) fn message(&self, run: RunKey, message: Message) -> bool {
         self.tasks().get(&run).is_some_and(|sender| sender.send(message).is_ok())
     }
 

@@ -1,6 +1,6 @@
 //! Modules: compiled once per process, by digest; what they say of themselves as JSON.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -149,10 +149,11 @@ fn declared(workflow: &Definition) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a module has, as it is stored and shown.
-pub(crate) fn description(workflows: &[Definition]) -> Value {
+/// What a module has and may do, as it is stored and shown.
+pub(crate) fn description(loaded: &Loaded, instance_memory_bytes: usize) -> Value {
     let retry = |fields: &RetryFields| serde_json::to_value(fields).unwrap_or(Value::Null);
-    let workflows: Vec<Value> = workflows
+    let all = &loaded.workflows;
+    let workflows: Vec<Value> = all
         .iter()
         .map(|workflow| {
             json!({
@@ -166,5 +167,13 @@ pub(crate) fn description(workflows: &[Definition]) -> Value {
             })
         })
         .collect();
-    json!({ "workflows": workflows })
+    let destinations: BTreeSet<&String> = all.iter().flat_map(|workflow| &workflow.destinations).collect();
+    let secrets: BTreeSet<&String> = all.iter().flat_map(|workflow| &workflow.secrets).collect();
+    json!({
+        "workflows": workflows,
+        "capabilities": {
+            "imports": loaded.module.imports(), "instanceMemoryBytes": instance_memory_bytes,
+            "destinations": destinations, "secrets": secrets,
+        },
+    })
 }

@@ -30,6 +30,27 @@ pub struct StartRun {
     pub run_timeout_ms: Option<u64>,
     /// Events that are there from the beginning.
     pub events: Vec<(String, Json)>,
+    /// The starter's marks on it, by which it is found. Names are given once.
+    pub tags: Vec<(String, String)>,
+    /// How long it rests before it begins, in ms. Its run time-out counts from the start all the same.
+    pub delay_ms: u64,
+}
+
+impl StartRun {
+    /// A run of a module's workflow with an input, and nothing else said.
+    #[must_use]
+    pub fn new(digest: Digest, workflow: Option<String>, input: Json) -> Self {
+        Self {
+            digest,
+            workflow,
+            input,
+            run_key: None,
+            run_timeout_ms: None,
+            events: Vec::new(),
+            tags: Vec::new(),
+            delay_ms: 0,
+        }
+    }
 }
 
 /// A run by both its names.
@@ -47,6 +68,21 @@ impl Engine {
     /// # Errors
     /// When the module or workflow is not there, a value is out of its range, the run key is taken, or the store fails.
     pub async fn start(&self, start: StartRun) -> Result<RunRef, Error> {
+        let new = self.prepare(start).await?;
+        let id = new.run.clone();
+        match self.store().start_run(new).await.map_err(|error| store_error(&error))? {
+            Started::New(key) => Ok(RunRef { id, key }),
+            Started::Existing { run, .. } => {
+                Err(Error::new(Code::InvalidArgument, format!("the run key is taken by run {run}")))
+            }
+        }
+    }
+
+    /// Checks a run that is to be started, and makes what the store is to keep of it. Nothing is written.
+    ///
+    /// # Errors
+    /// When the module or workflow is not there, or a value is out of its range.
+    pub async fn prepare(&self, start: StartRun) -> Result<NewRun, Error> {
         let loaded = self.loaded(&start.digest).await?;
         let workflow = loaded.workflow(start.workflow.as_deref())?.clone();
         if start.input.len() > limits::MAX_VALUE_BYTES {
@@ -56,6 +92,10 @@ impl Engine {
         }
         start.events.iter().try_for_each(|(name, payload)| check_event(name, payload))?;
         let invalid = |text: String| Error::new(Code::InvalidPolicy, text).never_retried();
+        if start.delay_ms > limits::MAX_SLEEP_MS {
+            let text = format!("delayMs is {}; at most {} (10 years) are taken", start.delay_ms, limits::MAX_SLEEP_MS);
+            return Err(Error::new(Code::InvalidArgument, text).never_retried());
+        }
         let run_timeout_ms = start.run_timeout_ms.or(workflow.run_timeout_ms);
         if let Some(ms) = run_timeout_ms {
             timeout::checked("runTimeoutMs", ms, limits::MAX_SLEEP_MS).map_err(|e| invalid(e.to_string()))?;
@@ -75,21 +115,17 @@ impl Engine {
                 deadline_ms: run_timeout_ms.map(|ms| now_ms.saturating_add(ms)),
             },
         );
-        let new = NewRun {
-            run: id.clone(),
+        Ok(NewRun {
+            run: id,
             workflow: workflow.name,
             digest: start.digest,
             run_key: start.run_key,
             created_at_ms: now_ms,
             first: vec![first],
             inbox: start.events.into_iter().map(|(name, payload)| (name, payload.to_string())).collect(),
-        };
-        match self.store().start_run(new).await.map_err(|error| store_error(&error))? {
-            Started::New(key) => Ok(RunRef { id, key }),
-            Started::Existing { run, .. } => {
-                Err(Error::new(Code::InvalidArgument, format!("the run key is taken by run {run}")))
-            }
-        }
+            tags: start.tags,
+            begins_at_ms: (start.delay_ms > 0).then(|| now_ms.saturating_add(start.delay_ms)),
+        })
     }
 
     /// Lets a run that was just written down begin.

@@ -1,7 +1,8 @@
 //! What a run's watchers are told: only what is durable, in order.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stepwell_core::error::Error;
@@ -10,6 +11,7 @@ use stepwell_core::journal::entry::{Entry, RunOutcome};
 use stepwell_core::run::LogLine;
 use stepwell_store::{RunKey, Store, Ticket};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 
 use crate::fault::{Fault, planted};
 use crate::points::{Moment, Points};
@@ -55,29 +57,62 @@ impl RunEvent {
 
 /// Who watches which run.
 #[derive(Default)]
-pub(crate) struct Watchers(Mutex<HashMap<RunKey, Vec<UnboundedSender<RunEvent>>>>);
+pub(crate) struct Watchers(Mutex<HashMap<RunKey, Watched>>, AtomicUsize);
+
+/// The watchers of one run.
+#[derive(Default)]
+struct Watched {
+    events: Vec<UnboundedSender<RunEvent>>,
+    changes: Option<watch::Sender<()>>,
+}
+
+impl Watched {
+    fn is_over(&self) -> bool {
+        self.events.is_empty() && self.changes.as_ref().is_none_or(|changes| changes.receiver_count() == 0)
+    }
+}
 
 impl Watchers {
     pub(crate) fn watch(&self, run: RunKey) -> UnboundedReceiver<RunEvent> {
         let (sender, receiver) = unbounded_channel();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default().push(sender);
+        self.lock().entry(run).or_default().events.push(sender);
         receiver
     }
 
+    pub(crate) fn changes(&self, run: RunKey) -> watch::Receiver<()> {
+        let mut watchers = self.lock();
+        // Whoever has gone without a further change is noticed when somebody new comes.
+        if watchers.len() >= self.1.load(Ordering::Relaxed) {
+            watchers.retain(|_, watched| !watched.is_over());
+            self.1.store(watchers.len() * 2 + SWEEP_AT, Ordering::Relaxed);
+        }
+        watchers.entry(run).or_default().changes.get_or_insert_with(|| watch::Sender::new(())).subscribe()
+    }
+
     pub(crate) fn has(&self, run: RunKey) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&run)
+        self.lock().contains_key(&run)
     }
 
     pub(crate) fn tell(&self, run: RunKey, event: &RunEvent) {
-        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(senders) = watchers.get_mut(&run) {
-            senders.retain(|sender| sender.send(event.clone()).is_ok());
-            if senders.is_empty() {
+        let mut watchers = self.lock();
+        if let Some(watched) = watchers.get_mut(&run) {
+            watched.events.retain(|sender| sender.send(event.clone()).is_ok());
+            if let Some(changes) = &watched.changes {
+                changes.send_replace(());
+            }
+            if watched.is_over() {
                 watchers.remove(&run);
             }
         }
     }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunKey, Watched>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+/// So many watched runs are looked through for those that nobody watches any more; then at twice what is left.
+const SWEEP_AT: usize = 1_000;
 
 /// Tells a run's watchers what its task hands over, once it is durable. It waits without hurrying the disk: a run that only
 /// computes costs no more commits for being watched.

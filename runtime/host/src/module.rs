@@ -214,6 +214,14 @@ impl Module {
         &self.0.digest
     }
 
+    /// The interfaces that it imports, in order.
+    #[must_use]
+    pub fn imports(&self) -> Vec<String> {
+        let Some(pre) = self.0.pooled.as_ref().or_else(|| self.0.on_demand.get()) else { return Vec::new() };
+        let component = pre.instance_pre().component();
+        component.component_type().imports(component.engine()).map(|(import, _)| import.to_owned()).collect()
+    }
+
     /// Waits until there is memory for another instance of this, beside all that live. An instance that has described itself has
     /// shown how much that is.
     pub async fn admit(&self, host: &Host) -> Arc<MemoryShare> {

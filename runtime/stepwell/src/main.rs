@@ -1,5 +1,6 @@
-//! The `stepwell` binary. What it does is in `cli`, one file a command; what runs is behind the engine's public functions.
+//! The `stepwell` binary. What it does is in `cli`, one file a command, and in `api`, one file a resource; what runs is behind the engine's public functions.
 
+mod api;
 mod cli;
 
 use std::process::ExitCode;

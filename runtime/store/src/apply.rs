@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, Rows};
-use crate::rows::{Append, Delivered, NewEvent, NewModule, NewRun, RunChange, RunKey, Started};
+use crate::rows::{Append, Delivered, InboxKind, NewEvent, NewModule, NewRun, RunChange, RunKey, Started};
 use crate::status::Status;
+use crate::submission::{Action, Kept, Submission};
+use crate::submit::submit;
 
 /// A queued write.
 #[derive(Debug)]
@@ -14,15 +16,17 @@ pub(crate) enum Write {
     Append(Append),
     Event(NewEvent),
     Module(NewModule),
+    Submit(Submission),
 }
 
 impl Write {
     /// How many rows it makes, for the bound on what is gathered.
     pub(crate) fn records(&self) -> usize {
         match self {
-            Self::Start(run) => 1 + run.first.len() + run.inbox.len(),
+            Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
             Self::Append(batch) => batch.entries.len() + batch.logs.len() + usize::from(batch.change.is_some()),
             Self::Event(_) | Self::Module(_) => 1,
+            Self::Submit(submission) => submission.actions.iter().map(Action::records).sum::<usize>() + 1,
         }
     }
 }
@@ -34,6 +38,7 @@ pub(crate) enum Reply {
     Appended,
     Delivered(Delivered),
     Module(bool),
+    Kept(Kept),
 }
 
 /// Why a write was not kept.
@@ -64,7 +69,7 @@ impl Heads {
         self.0.clear();
     }
 
-    fn get(&mut self, rows: &mut dyn Rows, run: RunKey) -> Result<Option<Head>> {
+    pub(crate) fn get(&mut self, rows: &mut dyn Rows, run: RunKey) -> Result<Option<Head>> {
         if let Some(head) = self.0.get(&run) {
             return Ok(Some(*head));
         }
@@ -94,6 +99,7 @@ pub(crate) fn apply(rows: &mut dyn Rows, heads: &mut Heads, write: &Write) -> st
         Write::Append(batch) => append(rows, heads, batch).map(|()| Reply::Appended),
         Write::Event(event) => deliver(rows, heads, event).map(Reply::Delivered),
         Write::Module(module) => Ok(Reply::Module(rows.add_module(module)?)),
+        Write::Submit(submission) => submit(rows, heads, submission).map(Reply::Kept),
     }
 }
 
@@ -106,16 +112,28 @@ fn start(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> std::result::R
     if rows.run_by_id(&run.run)?.is_some() {
         return Err(Refusal::Rule(StoreError::RunExists(run.run.clone())));
     }
+    Ok(Started::New(add(rows, heads, run)?))
+}
+
+/// The rows of a run whose names are free.
+pub(crate) fn add(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> Result<RunKey> {
     let key = rows.add_run(run)?;
     for (seq, entry) in (0..).zip(&run.first) {
         rows.add_entry(key, seq, entry)?;
     }
     for (number, (name, payload)) in (1..).zip(&run.inbox) {
-        let event = NewEvent { run: key, name: name.clone(), payload: payload.clone(), dedup: None };
-        rows.add_event(number, &event)?;
+        let (name, payload) = (name.clone(), payload.clone());
+        rows.add_event(number, &NewEvent { run: key, kind: InboxKind::Event, name, payload, dedup: None })?;
     }
-    heads.set(key, Head { status: Status::Queued, next_seq: run.first.len() as u64, wake_at_ms: None });
-    Ok(Started::New(key))
+    for (name, value) in &run.tags {
+        rows.add_tag(key, name, value)?;
+    }
+    let wake_at_ms = run.begins_at_ms.map(held);
+    if let Some(due_ms) = wake_at_ms {
+        rows.add_timer(due_ms, key)?;
+    }
+    heads.set(key, Head { status: Status::Queued, next_seq: run.first.len() as u64, wake_at_ms });
+    Ok(key)
 }
 
 fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result::Result<(), Refusal> {
@@ -153,8 +171,7 @@ fn change_run(rows: &mut dyn Rows, run: RunKey, change: &RunChange, head: &mut H
         // No timer outlives its run, whatever the caller says.
         change.wake_at_ms = None;
     }
-    // A time that the database cannot hold is as good as never.
-    change.wake_at_ms = change.wake_at_ms.map(|due_ms| due_ms.min(i64::MAX as u64));
+    change.wake_at_ms = change.wake_at_ms.map(held);
     rows.change_run(run, &change)?;
     if change.wake_at_ms != head.wake_at_ms {
         if let Some(due_ms) = head.wake_at_ms {
@@ -169,14 +186,23 @@ fn change_run(rows: &mut dyn Rows, run: RunKey, change: &RunChange, head: &mut H
     Ok(())
 }
 
-fn deliver(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std::result::Result<Delivered, Refusal> {
+/// A time that the database cannot hold is as good as never.
+pub(crate) fn held(due_ms: u64) -> u64 {
+    due_ms.min(i64::MAX as u64)
+}
+
+pub(crate) fn deliver(
+    rows: &mut dyn Rows,
+    heads: &mut Heads,
+    event: &NewEvent,
+) -> std::result::Result<Delivered, Refusal> {
     let run = event.run;
     let head = heads.get(rows, run)?.ok_or(Refusal::Rule(StoreError::NoSuchRun(run)))?;
     // A repetition is answered before the run's end is looked at: the first one came in time.
     if let Some(dedup) = &event.dedup
-        && let Some(number) = rows.event_by_dedup(run, dedup)?
+        && let Some(first) = rows.event_by_dedup(run, dedup)?
     {
-        return Ok(Delivered { number, repeated: true });
+        return Ok(Delivered { number: first.number, repeated: true });
     }
     if head.status.is_finished() {
         return Err(Refusal::Rule(StoreError::Finished { run, status: head.status }));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stepwell_core::ids::RunId;
+use stepwell_core::ids::{Digest, RunId};
 
 use crate::rows::RunKey;
 use crate::status::Status;
@@ -108,6 +108,27 @@ pub enum StoreError {
     /// A run of this id exists.
     #[error("run {0} exists")]
     RunExists(RunId),
+    /// The run key that was wanted belongs to a run.
+    #[error("the run key belongs to run {0}")]
+    RunKeyTaken(RunId),
+    /// Something was answered under the idempotency key already.
+    #[error("the idempotency key has been answered")]
+    AlreadyAnswered,
+    /// The run had something else under the sender's key.
+    #[error("something else was sent to the run under this key")]
+    EventDiffers,
+    /// The module is not in the store.
+    #[error("module {0} is not in the store")]
+    NoSuchModule(Digest),
+    /// Somebody needs the module.
+    #[error("{0}")]
+    ModuleNeeded(String),
+    /// There is no such token.
+    #[error("there is no token {0}")]
+    NoSuchToken(String),
+    /// What the request was prepared from has changed since. It can be prepared anew.
+    #[error("what the request was prepared from has changed")]
+    Outdated,
     /// The store was closed, or crashed in a test, before the write was durable.
     #[error("the store was closed before this was durable")]
     Closed,

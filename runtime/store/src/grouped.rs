@@ -13,6 +13,7 @@ use crate::ledger::Ledger;
 use crate::pending::{Pending, Ticket};
 use crate::rows::{Append, Delivered, NewEvent, NewModule, NewRun, RunKey, Started};
 use crate::store::{Reads, Store};
+use crate::submission::{Kept, Submission};
 
 /// A store whose rows are a ledger's. Dropping it commits what is queued.
 pub struct Grouped<L: Ledger> {
@@ -93,6 +94,13 @@ impl<L: Ledger> Store for Grouped<L> {
     fn put_module(&self, module: NewModule) -> Pending<bool> {
         self.ask(Write::Module(module), |reply| match reply {
             Reply::Module(new) => Some(new),
+            _ => None,
+        })
+    }
+
+    fn submit(&self, submission: Submission) -> Pending<Kept> {
+        self.ask(Write::Submit(submission), |reply| match reply {
+            Reply::Kept(kept) => Some(kept),
             _ => None,
         })
     }

@@ -2,12 +2,13 @@
 //!
 //! No rule lives behind these traits: what may be written is decided in `apply`, when it is written in `group`.
 
-use stepwell_core::ids::RunId;
+use stepwell_core::ids::{Digest, RunId};
 
 use crate::error::Result;
-use crate::rows::{LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::rows::{InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
 use crate::status::Status;
 use crate::store::Reads;
+use crate::submission::{Answer, Token};
 
 /// The writing side of an implementation.
 pub trait Ledger: Send + 'static {
@@ -58,9 +59,33 @@ pub trait Rows {
     /// The number of the inbox's last event, or 0.
     fn last_event(&mut self, run: RunKey) -> Result<u64>;
     /// The event with this key.
-    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<u64>>;
+    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>>;
     /// Adds an event.
     fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()>;
     /// Adds a module unless it is known; whether it was new.
     fn add_module(&mut self, module: &NewModule) -> Result<bool>;
+    /// Marks a run, so that it is found by it. The mark is kept with the run's own row as well.
+    fn add_tag(&mut self, run: RunKey, name: &str, value: &str) -> Result<()>;
+    /// Whether the module is known.
+    fn has_module(&mut self, digest: &Digest) -> Result<bool>;
+    /// Who needs the module, in words: a workflow that starts on it, or a run that is open, or has failed and can be taken up.
+    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>>;
+    /// Takes a module away.
+    fn remove_module(&mut self, digest: &Digest) -> Result<()>;
+    /// The module that new runs of the workflow start on.
+    fn active(&mut self, workflow: &str) -> Result<Option<Digest>>;
+    /// Makes it this one.
+    fn activate(&mut self, workflow: &str, digest: &Digest, at_ms: u64) -> Result<()>;
+    /// The answer under a key.
+    fn answer(&mut self, key: &str) -> Result<Option<Answer>>;
+    /// Keeps an answer, in place of an older one under its key.
+    fn put_answer(&mut self, answer: &Answer) -> Result<()>;
+    /// Takes away answers from before this time, those of started runs excepted.
+    fn forget_answers(&mut self, before_ms: u64) -> Result<()>;
+    /// Whether the token is known.
+    fn has_token(&mut self, id: &str) -> Result<bool>;
+    /// Keeps a token.
+    fn add_token(&mut self, token: &Token) -> Result<()>;
+    /// Sets the time at which a token ends.
+    fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Stepwell's durable storage: runs, their journals and logs, timers, inboxes and modules, in SQLite or in memory.
+//! Stepwell's durable storage: runs, their journals and logs, timers, inboxes, modules and clients' answers, in SQLite or in memory.
 //!
 //! The engine appends to a run's journal without waiting for the disk, and waits only before something leaves or is shown:
 //!
@@ -25,6 +25,8 @@ mod sqlite;
 mod status;
 mod stopped;
 mod store;
+mod submission;
+mod submit;
 pub mod testing;
 
 pub use error::{Result, StoreError};
@@ -33,12 +35,13 @@ pub use grouped::Grouped;
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
 pub use rows::{
-    Append, Delivered, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange, RunFilter,
-    RunKey, RunList, RunRow, Started, UnreadableRun,
+    Append, Delivered, InboxEvent, InboxKind, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange,
+    RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
 pub use sqlite::{Durability, SqliteLedger, SqliteOptions, SqliteReads, read_only};
 pub use status::{Status, UnknownStatus};
-pub use store::{Reads, Store};
+pub use store::{ClientReads, Reads, Store};
+pub use submission::{Action, Active, Answer, Kept, Submission, Token};
 
 /// The store on disk.
 pub type SqliteStore = Grouped<SqliteLedger>;

@@ -26,6 +26,10 @@ pub struct NewRun {
     pub first: Vec<Vec<u8>>,
     /// Events that it finds in its inbox, in order.
     pub inbox: Vec<(String, String)>,
+    /// The starter's marks on it, by which it is found. Names are given once.
+    pub tags: Vec<(String, String)>,
+    /// When it is to begin, where that is not at once.
+    pub begins_at_ms: Option<u64>,
 }
 
 /// What became of a start.
@@ -123,6 +127,8 @@ pub struct RunChange {
     pub status_text: Option<String>,
     /// Recoveries without progress so far. `None` leaves the number.
     pub recoveries: Option<u32>,
+    /// The last of its inbox that its journal has, or that means nothing more to it. `None` leaves the number.
+    pub inbox_seen: Option<u64>,
 }
 
 impl RunChange {
@@ -138,6 +144,7 @@ impl RunChange {
             digest: None,
             status_text: None,
             recoveries: None,
+            inbox_seen: None,
         }
     }
 }
@@ -163,6 +170,8 @@ pub struct RunRow {
     pub status_text: Option<String>,
     /// When it has to be woken.
     pub wake_at_ms: Option<u64>,
+    /// The starter's marks on it, in the order of their names.
+    pub tags: Vec<(String, String)>,
     /// Its result or error, JSON. Not read for lists, since it may be large: there it is `None`.
     pub outcome: Option<String>,
     /// Recoveries without progress so far.
@@ -182,6 +191,19 @@ pub struct RunList {
     pub unreadable: Vec<UnreadableRun>,
 }
 
+/// A run that has not ended, as far as it has to be known after a start of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Its number inside.
+    pub key: RunKey,
+    /// Where it stands.
+    pub status: Status,
+    /// When it has to be woken.
+    pub wake_at_ms: Option<u64>,
+    /// Something is in its inbox that it has not seen.
+    pub unseen: bool,
+}
+
 /// A run whose row cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableRun {
@@ -198,6 +220,14 @@ pub struct RunFilter {
     pub status: Option<Status>,
     /// Only runs of this workflow.
     pub workflow: Option<String>,
+    /// Only the run with this run key.
+    pub run_key: Option<String>,
+    /// Only runs with all of these tags.
+    pub tags: Vec<(String, String)>,
+    /// Only runs that were started at this time or later.
+    pub since_ms: Option<u64>,
+    /// Only runs that were started before this time.
+    pub until_ms: Option<u64>,
     /// Only runs that were started before this one: the last key of the page before.
     pub before: Option<RunKey>,
     /// At most so many.
@@ -206,15 +236,36 @@ pub struct RunFilter {
 
 impl Default for RunFilter {
     fn default() -> Self {
-        Self { status: None, workflow: None, before: None, limit: 100 }
+        Self {
+            status: None,
+            workflow: None,
+            run_key: None,
+            tags: Vec::new(),
+            since_ms: None,
+            until_ms: None,
+            before: None,
+            limit: 100,
+        }
     }
 }
 
-/// An event for a run.
+/// What something in an inbox is. Its order with the others is that of their arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InboxKind {
+    /// An event for the workflow.
+    #[default]
+    Event,
+    /// A request to cancel. The payload is the error that the workflow is told.
+    Cancel,
+}
+
+/// Something for a run's inbox: an event, or what somebody asks of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     /// The run.
     pub run: RunKey,
+    /// What it is.
+    pub kind: InboxKind,
     /// The event's name.
     pub name: String,
     /// JSON.
@@ -237,6 +288,8 @@ pub struct Delivered {
 pub struct InboxEvent {
     /// Its place, from 1, without gaps.
     pub number: u64,
+    /// What it is.
+    pub kind: InboxKind,
     /// Its name.
     pub name: String,
     /// JSON.

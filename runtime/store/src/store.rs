@@ -6,8 +6,10 @@ use crate::error::Result;
 use crate::pending::{Pending, Ticket};
 use crate::rows::{
     Append, Delivered, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunFilter, RunKey,
-    RunList, RunRow, Started,
+    RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
+use crate::status::Status;
+use crate::submission::{Active, Answer, Kept, Submission, Token};
 
 /// Writes. Everything goes through one queue in the order of the calls, so a later write is never durable without an earlier one.
 ///
@@ -66,6 +68,17 @@ pub trait Store: Send + Sync {
     /// Those of the disk.
     fn put_module(&self, module: NewModule) -> Pending<bool>;
 
+    /// Keeps everything that a client's request does, and the answer under its key, in one transaction: all of it or nothing.
+    ///
+    /// When the method returns: nothing is durable. When the answer comes: all of it is.
+    ///
+    /// # Errors
+    /// [`AlreadyAnswered`](crate::StoreError::AlreadyAnswered), [`RunKeyTaken`](crate::StoreError::RunKeyTaken),
+    /// [`NoSuchModule`](crate::StoreError::NoSuchModule), [`ModuleNeeded`](crate::StoreError::ModuleNeeded),
+    /// [`EventDiffers`](crate::StoreError::EventDiffers), [`NoSuchToken`](crate::StoreError::NoSuchToken), [`Outdated`](crate::StoreError::Outdated), those of
+    /// [`Store::send_event`], those of the disk. None of them stops a run, and nothing is kept.
+    fn submit(&self, submission: Submission) -> Pending<Kept>;
+
     /// Transactions committed since the store was opened.
     fn commits(&self) -> u64;
 
@@ -77,7 +90,7 @@ pub trait Store: Send + Sync {
 ///
 /// Each method can fail with the errors of the disk, and with [`Corrupt`](crate::StoreError::Corrupt) where what it needs
 /// cannot be read.
-pub trait Reads: Send + Sync {
+pub trait Reads: ClientReads {
     /// A run's entries, in order, from sequence number 0 on. Empty for a run that does not exist.
     ///
     /// # Errors
@@ -89,6 +102,12 @@ pub trait Reads: Send + Sync {
     /// # Errors
     /// See [`Reads`].
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>>;
+
+    /// A run's entries from a number on, in order, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Corrupt`](crate::StoreError::Corrupt) also where a number is missing.
+    fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>>;
 
     /// Lines of a run's log in the order in which they were written, at most `limit`: those after the line of a place, or from the
     /// first.
@@ -115,11 +134,12 @@ pub trait Reads: Send + Sync {
     /// See [`Reads`]; a single run that cannot be read is listed as such instead.
     fn runs(&self, filter: &RunFilter) -> Result<RunList>;
 
-    /// Every run that has not ended, the earliest first. No journal is read for it, and no run that has ended.
+    /// Every run that has not ended, the earliest first, and those whose status cannot be read. No journal is read for it, no run
+    /// that has ended, and of the others only what is small.
     ///
     /// # Errors
     /// See [`Reads`]; a single run that cannot be read is listed as such instead.
-    fn unfinished(&self) -> Result<RunList>;
+    fn unfinished(&self) -> Result<(Vec<Unfinished>, Vec<UnreadableRun>)>;
 
     /// Runs whose time has come, with their due times: the longest overdue first, at most `limit`. They stay listed until
     /// their next change says otherwise.
@@ -140,12 +160,6 @@ pub trait Reads: Send + Sync {
     /// See [`Reads`].
     fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>>;
 
-    /// Unfinished runs that events were ever sent to, in the order of their starts.
-    ///
-    /// # Errors
-    /// See [`Reads`].
-    fn runs_with_events(&self) -> Result<Vec<RunKey>>;
-
     /// A module's bytes.
     ///
     /// # Errors
@@ -157,4 +171,55 @@ pub trait Reads: Send + Sync {
     /// # Errors
     /// See [`Reads`].
     fn modules(&self) -> Result<Vec<ModuleRow>>;
+}
+
+/// Reads for answering clients. Every answer is from durable data only, as with [`Reads`].
+pub trait ClientReads: Send + Sync {
+    /// The run that has this run key.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn run_by_run_key(&self, run_key: &str) -> Result<Option<RunRow>>;
+
+    /// How many runs there are, by workflow and status. It costs as much as there are kinds of them, not as there are runs.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn counts(&self, workflow: Option<&str>) -> Result<Vec<(String, Status, u64)>>;
+
+    /// A module without its bytes.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn module_row(&self, digest: &Digest) -> Result<Option<ModuleRow>>;
+
+    /// Which module each workflow's new runs start on, in the order of their names.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn active(&self) -> Result<Vec<Active>>;
+
+    /// The same for one workflow.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn active_of(&self, workflow: &str) -> Result<Option<Active>>;
+
+    /// What was answered under an idempotency key; also where the answer holds it no longer.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn answer(&self, key: &str) -> Result<Option<Answer>>;
+
+    /// A token, also where it has ended.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn token(&self, id: &str) -> Result<Option<Token>>;
+
+    /// All tokens, the earliest first.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn tokens(&self) -> Result<Vec<Token>>;
 }

@@ -95,8 +95,7 @@ impl House {
     }
 
     async fn start(&self, digest: &Digest, input: Json, events: Vec<(String, Json)>) -> RunRef {
-        let start =
-            StartRun { digest: digest.clone(), workflow: None, input, run_key: None, run_timeout_ms: None, events };
+        let start = StartRun { events, ..StartRun::new(digest.clone(), None, input) };
         self.engine.start(start).await.unwrap_or_else(|error| panic!("the run does not start: {error}"))
     }
 

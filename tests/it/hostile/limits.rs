@@ -38,6 +38,8 @@ async fn inputs_and_events_have_2_mib_at_most() {
         run_key: None,
         run_timeout_ms: None,
         events,
+        tags: Vec::new(),
+        delay_ms: 0,
     };
     for refused in [start(&more, Vec::new()), start(&Json::null(), event(&more))] {
         let error = house.engine.start(refused).await.expect_err("it is too large");
@@ -73,6 +75,8 @@ async fn an_event_has_a_name() {
             run_key: None,
             run_timeout_ms: None,
             events: vec![(name.clone(), Json::null())],
+            tags: Vec::new(),
+            delay_ms: 0,
         });
         assert!(started.await.is_err_and(|error| error.is(Code::InvalidArgument)), "{name:?}");
     }

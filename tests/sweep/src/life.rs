@@ -193,6 +193,8 @@ async fn the_run(engine: &Engine, at: &Circumstances<'_>) -> Result<(RunRef, boo
         run_key: None,
         run_timeout_ms: at.subject.run_timeout_ms,
         events,
+        tags: Vec::new(),
+        delay_ms: 0,
     };
     Ok((engine.start(start).await?, true))
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use stepwell_core::ids::RunId;
+use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::Record;
 use stepwell_store::ledger::{Head, Ledger, Rows};
-use stepwell_store::{LogRow, NewEvent, NewModule, NewRun, Result, RunChange, RunKey, StoreError};
+use stepwell_store::{
+    Answer, InboxEvent, LogRow, NewEvent, NewModule, NewRun, Result, RunChange, RunKey, StoreError, Token,
+};
 
 use crate::fate::Fate;
 
@@ -118,7 +120,7 @@ impl Rows for Noted<'_> {
     fn last_event(&mut self, run: RunKey) -> Result<u64> {
         self.rows.last_event(run)
     }
-    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<u64>> {
+    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>> {
         self.rows.event_by_dedup(run, dedup)
     }
     fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()> {
@@ -128,5 +130,41 @@ impl Rows for Noted<'_> {
     fn add_module(&mut self, module: &NewModule) -> Result<bool> {
         self.kinds.insert("a module");
         self.rows.add_module(module)
+    }
+    fn add_tag(&mut self, run: RunKey, name: &str, value: &str) -> Result<()> {
+        self.rows.add_tag(run, name, value)
+    }
+    fn has_module(&mut self, digest: &Digest) -> Result<bool> {
+        self.rows.has_module(digest)
+    }
+    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>> {
+        self.rows.need_of_module(digest)
+    }
+    fn remove_module(&mut self, digest: &Digest) -> Result<()> {
+        self.rows.remove_module(digest)
+    }
+    fn active(&mut self, workflow: &str) -> Result<Option<Digest>> {
+        self.rows.active(workflow)
+    }
+    fn activate(&mut self, workflow: &str, digest: &Digest, at_ms: u64) -> Result<()> {
+        self.rows.activate(workflow, digest, at_ms)
+    }
+    fn answer(&mut self, key: &str) -> Result<Option<Answer>> {
+        self.rows.answer(key)
+    }
+    fn put_answer(&mut self, answer: &Answer) -> Result<()> {
+        self.rows.put_answer(answer)
+    }
+    fn forget_answers(&mut self, before_ms: u64) -> Result<()> {
+        self.rows.forget_answers(before_ms)
+    }
+    fn has_token(&mut self, id: &str) -> Result<bool> {
+        self.rows.has_token(id)
+    }
+    fn add_token(&mut self, token: &Token) -> Result<()> {
+        self.rows.add_token(token)
+    }
+    fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()> {
+        self.rows.expire_token(id, at_ms)
     }
 }

@@ -63,6 +63,8 @@ fn sleeping_runs(dir: &Path) {
                 created_at_ms: BEGAN_MS,
                 first: vec![first, asleep],
                 inbox: Vec::new(),
+                tags: Vec::new(),
+                begins_at_ms: None,
             })
         })
         .collect();
@@ -94,7 +96,7 @@ fn ten_thousand_overdue_timers_fire_once_each_while_reads_are_answered() {
                 assert!(reads.run(&RunId::new("run_77")).unwrap().is_some());
                 let page = reads.runs(&RunFilter { limit: 20, ..RunFilter::default() }).unwrap();
                 assert_eq!(page.runs.len(), 20);
-                reads.unfinished().unwrap().runs.len()
+                reads.unfinished().unwrap().0.len()
             });
             let left = left.await.unwrap();
             counts.insert(left);

@@ -8,6 +8,7 @@
 mod codec;
 mod golden;
 mod http;
+mod idempotency;
 mod keys;
 mod pages;
 mod play;

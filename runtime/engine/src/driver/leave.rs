@@ -56,6 +56,8 @@ impl Driver {
             }
             _ => return false,
         };
+        let mut change = change;
+        change.inbox_seen = Some(self.shared.lock().machine.last_event().max(self.inbox_seen));
         self.writing.change(change, Some(event));
         // Before the run is left: whoever takes it up next reads its journal from the disk.
         if !planted(Fault::ParkBeforeDurable) && !self.durable().await {

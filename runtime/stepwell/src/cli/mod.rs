@@ -5,9 +5,11 @@ mod conclude;
 mod exit;
 mod open;
 mod progress;
+mod remote;
 mod render;
 mod run;
 mod runs;
+mod serve;
 mod signals;
 mod source;
 mod stdout;
@@ -37,6 +39,18 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Look at runs: list them, show one, print its journal.
     Runs(runs::RunsArgs),
+    /// Serve the HTTP API, and drive all runs of the data directory.
+    Serve(serve::ServeArgs),
+    /// Upload a workflow's source or module to a server.
+    Deploy(remote::DeployArgs),
+    /// Start a run on a server.
+    Start(Box<remote::StartArgs>),
+    /// Send events to runs of a server.
+    Events(remote::EventsArgs),
+    /// Look at a server's modules, activate or delete them.
+    Modules(remote::ModulesArgs),
+    /// Say who may use a server.
+    Token(remote::TokenArgs),
     /// Build a workflow's source to a WebAssembly component.
     Build(build::BuildArgs),
 }
@@ -69,11 +83,21 @@ pub(crate) fn main() -> ExitCode {
     let exit = runtime.block_on(async {
         match cli.command {
             Command::Run(args) => run::run(*args).await,
-            Command::Runs(args) => runs::run(args),
+            Command::Runs(args) => runs::run(args).await,
+            Command::Deploy(args) => done(remote::deploy(args).await),
+            Command::Start(args) => remote::start(*args).await.unwrap_or_else(|exit| exit),
+            Command::Events(args) => done(remote::events(args).await),
+            Command::Modules(args) => done(remote::modules(args).await),
+            Command::Token(args) => done(remote::token(args).await),
+            Command::Serve(args) => serve::run(args).await,
             Command::Build(args) => build::run(args).await,
         }
     });
     // Long enough for the tasks to end, and with them the database to be closed in order; not for a thread in a long compilation.
     runtime.shutdown_timeout(Duration::from_millis(250));
     exit
+}
+
+fn done(outcome: Result<(), ExitCode>) -> ExitCode {
+    outcome.map_or_else(|exit| exit, |()| Exit::Done.into())
 }

@@ -39,7 +39,8 @@ impl Lines {
         }
     }
 
-    fn entry(&mut self, entry: &Entry) -> Option<String> {
+    /// The line of a journal entry.
+    pub(super) fn entry(&mut self, entry: &Entry) -> Option<String> {
         match &entry.record {
             Record::StepBegun(begun) => {
                 self.steps.insert(begun.op, begun.step.clone());

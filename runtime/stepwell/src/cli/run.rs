@@ -118,6 +118,8 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
                 run_key: None,
                 run_timeout_ms: args.run_timeout_ms,
                 events: events.clone(),
+                tags: Vec::new(),
+                delay_ms: 0,
             };
             engine.start(start).await.map_err(|error| refused(&error))?
         }
@@ -273,7 +275,8 @@ fn find(engine: &Engine, text: &str) -> Result<RunRef, ExitCode> {
     }
 }
 
-fn input(text: Option<&str>) -> Result<Json, ExitCode> {
+/// A value on the command line: JSON, or a file or stdin with it.
+pub(super) fn input(text: Option<&str>) -> Result<Json, ExitCode> {
     let usage = |error: String| Exit::Usage.with(format!("--input: {error}"));
     let text = match text {
         None => return Ok(Json::null()),

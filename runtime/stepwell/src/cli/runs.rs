@@ -1,4 +1,4 @@
-//! `stepwell runs`: looks at runs in a data directory, also while another process drives them.
+//! `stepwell runs`: looks at runs in a data directory, also while another process drives them; follows and cancels those of a server.
 
 use std::process::ExitCode;
 
@@ -11,6 +11,7 @@ use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status, StoreError}
 
 use super::DataDir;
 use super::exit::Exit;
+use super::remote::{self, ServerArgs};
 use super::render::{self, clock};
 
 /// Arguments of `stepwell runs`.
@@ -19,7 +20,8 @@ use super::render::{self, clock};
 Examples:
   stepwell runs list --status blocked
   stepwell runs show run_0198c1a2b3c4d5e6f708192a3b4c5d6e
-  stepwell runs journal run_0198c1a2b3c4d5e6f708192a3b4c5d6e --json")]
+  stepwell runs journal run_0198c1a2b3c4d5e6f708192a3b4c5d6e --json
+  stepwell runs watch run_0198c1a2b3c4d5e6f708192a3b4c5d6e")]
 pub(super) struct RunsArgs {
     #[command(subcommand)]
     command: RunsCommand,
@@ -55,6 +57,29 @@ enum RunsCommand {
         #[command(flatten)]
         common: Common,
     },
+    /// Follow a run of a server until it ends, across restarts of the server. The exit code is the run's.
+    Watch {
+        /// The run.
+        run: String,
+        /// Events as JSON lines.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Cancel a run of a server: its workflow is told, may clean up, and ends.
+    Cancel {
+        /// The run.
+        run: String,
+        /// Why; the run's error has it.
+        #[arg(long)]
+        reason: Option<String>,
+        /// Print the answer as JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Print what a run has logged.
     Logs {
         /// The run.
@@ -73,8 +98,12 @@ struct Common {
     data_dir: DataDir,
 }
 
-pub(super) fn run(args: RunsArgs) -> ExitCode {
+pub(super) async fn run(args: RunsArgs) -> ExitCode {
     let answer = match args.command {
+        RunsCommand::Watch { run, json, server } => {
+            return remote::watch(&server, &run, json).await.unwrap_or_else(|exit| exit);
+        }
+        RunsCommand::Cancel { run, reason, json, server } => remote::cancel(&server, &run, reason, json).await,
         RunsCommand::List { status, workflow, limit, common } => list(&common, status, workflow, limit),
         RunsCommand::Show { run, common } => with_run(&common, &run, show),
         RunsCommand::Journal { run, common } => with_run(&common, &run, journal),
@@ -107,7 +136,7 @@ fn with_run(
 
 fn list(common: &Common, status: Option<Status>, workflow: Option<String>, limit: u32) -> Result<(), ExitCode> {
     let reads = reads(common)?;
-    let filter = RunFilter { status, workflow, before: None, limit };
+    let filter = RunFilter { status, workflow, limit, ..RunFilter::default() };
     let list = reads.runs(&filter).map_err(|error| Exit::Failed.with(error))?;
     for row in &list.runs {
         if common.json {

@@ -1,5 +1,6 @@
 //! The ledger in memory: for tests and simulations. It keeps what it is given until it is dropped, and nothing longer.
 
+mod client_reads;
 mod reads;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -8,11 +9,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use stepwell_core::ids::{Digest, RunId};
 
+use crate::apply::held;
 use crate::error::{Result, StoreError};
 use crate::group::Gather;
 use crate::ledger::{Head, Ledger, Rows};
-use crate::rows::{LogPlace, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
+use crate::rows::{InboxEvent, LogPlace, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
 use crate::status::Status;
+use crate::submission::{Active, Answer, Token};
 use crate::testing::{Failures, Faulty};
 use crate::{Grouped, MemoryStore};
 
@@ -50,10 +53,14 @@ struct State {
     run_keys: HashMap<String, RunKey>,
     timers: BTreeSet<(u64, RunKey)>,
     modules: BTreeMap<Digest, NewModule>,
+    active: BTreeMap<String, Active>,
+    answers: HashMap<String, Answer>,
+    tokens: BTreeMap<String, Token>,
 }
 
 struct RunState {
     row: RunRow,
+    inbox_seen: u64,
     journal: Vec<Vec<u8>>,
     logs: Vec<LogRow>,
     /// Where in `logs` the line of a place is.
@@ -140,6 +147,7 @@ impl Rows for Transaction<'_> {
         let row = queued_row(key, run);
         self.state.runs.push(RunState {
             row,
+            inbox_seen: 0,
             journal: Vec::new(),
             logs: Vec::new(),
             log_places: BTreeMap::new(),
@@ -163,8 +171,10 @@ impl Rows for Transaction<'_> {
     }
 
     fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
-        let row = &mut self.state.run_mut(run)?.row;
-        let before = row.clone();
+        let found = self.state.run_mut(run)?;
+        let before = (found.row.clone(), found.inbox_seen);
+        found.inbox_seen = change.inbox_seen.unwrap_or(found.inbox_seen);
+        let row = &mut found.row;
         row.status = change.status;
         row.detail.clone_from(&change.detail);
         row.wake_at_ms = change.wake_at_ms;
@@ -179,7 +189,7 @@ impl Rows for Transaction<'_> {
         if let Some(recoveries) = change.recoveries {
             row.recoveries = recoveries;
         }
-        self.on_undo(move |state| state.run_mut(run).map(|found| found.row = before));
+        self.on_undo(move |state| state.run_mut(run).map(|found| (found.row, found.inbox_seen) = before));
         Ok(())
     }
 
@@ -233,9 +243,10 @@ impl Rows for Transaction<'_> {
         Ok(self.state.run(run).map_or(0, |found| found.inbox.len() as u64))
     }
 
-    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<u64>> {
+    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>> {
         let inbox = self.state.run(run).map_or(&[][..], |found| &found.inbox);
-        Ok((1..).zip(inbox).find(|(_, event)| event.dedup.as_deref() == Some(dedup)).map(|(number, _)| number))
+        let found = (1..).zip(inbox).find(|(_, event)| event.dedup.as_deref() == Some(dedup));
+        Ok(found.map(|(number, event)| inbox_event(number, event)))
     }
 
     fn add_event(&mut self, _number: u64, event: &NewEvent) -> Result<()> {
@@ -257,6 +268,105 @@ impl Rows for Transaction<'_> {
         });
         Ok(true)
     }
+
+    fn add_tag(&mut self, _run: RunKey, _name: &str, _value: &str) -> Result<()> {
+        // They are in the row already, and nothing is found faster here.
+        Ok(())
+    }
+
+    fn has_module(&mut self, digest: &Digest) -> Result<bool> {
+        Ok(self.state.modules.contains_key(digest))
+    }
+
+    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>> {
+        if let Some(active) = self.state.active.values().find(|active| active.digest == *digest) {
+            return Ok(Some(format!("new runs of workflow {:?} start on it", active.workflow)));
+        }
+        let needs = |row: &RunRow| row.digest == *digest && (!row.status.is_finished() || row.status == Status::Failed);
+        let run = self.state.runs.iter().find(|found| needs(&found.row));
+        Ok(run.map(|found| format!("run {} is open on it, or has failed on it and can be taken up", found.row.run)))
+    }
+
+    fn remove_module(&mut self, digest: &Digest) -> Result<()> {
+        if let Some(module) = self.state.modules.remove(digest) {
+            self.on_undo(move |state| {
+                state.modules.insert(module.digest.clone(), module);
+                Ok(())
+            });
+        }
+        Ok(())
+    }
+
+    fn active(&mut self, workflow: &str) -> Result<Option<Digest>> {
+        Ok(self.state.active.get(workflow).map(|active| active.digest.clone()))
+    }
+
+    fn activate(&mut self, workflow: &str, digest: &Digest, at_ms: u64) -> Result<()> {
+        let active = Active { workflow: workflow.to_owned(), digest: digest.clone(), activated_at_ms: at_ms };
+        let before = self.state.active.insert(workflow.to_owned(), active);
+        let workflow = workflow.to_owned();
+        self.on_undo(move |state| {
+            put_back(&mut state.active, workflow, before);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn answer(&mut self, key: &str) -> Result<Option<Answer>> {
+        Ok(self.state.answers.get(key).cloned())
+    }
+
+    fn put_answer(&mut self, answer: &Answer) -> Result<()> {
+        let key = answer.key.clone();
+        let before = self.state.answers.insert(key.clone(), answer.clone());
+        self.on_undo(move |state| {
+            match before {
+                Some(before) => state.answers.insert(key, before),
+                None => state.answers.remove(&key),
+            };
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn forget_answers(&mut self, before_ms: u64) -> Result<()> {
+        let old = |answer: &Answer| !answer.kept && answer.at_ms < before_ms;
+        let gone: HashMap<_, _> = self.state.answers.extract_if(|_, answer| old(answer)).collect();
+        self.on_undo(move |state| {
+            state.answers.extend(gone);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn has_token(&mut self, id: &str) -> Result<bool> {
+        Ok(self.state.tokens.contains_key(id))
+    }
+
+    fn add_token(&mut self, token: &Token) -> Result<()> {
+        let before = self.state.tokens.insert(token.id.clone(), token.clone());
+        let id = token.id.clone();
+        self.on_undo(move |state| {
+            put_back(&mut state.tokens, id, before);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()> {
+        if let Some(mut token) = self.state.tokens.get(id).cloned() {
+            token.expires_at_ms = Some(at_ms);
+            self.add_token(&token)?;
+        }
+        Ok(())
+    }
+}
+
+fn put_back<T>(rows: &mut BTreeMap<String, T>, name: String, before: Option<T>) {
+    match before {
+        Some(before) => rows.insert(name, before),
+        None => rows.remove(&name),
+    };
 }
 
 fn queued_row(key: RunKey, run: &NewRun) -> RunRow {
@@ -269,10 +379,20 @@ fn queued_row(key: RunKey, run: &NewRun) -> RunRow {
         status: Status::Queued,
         detail: None,
         status_text: None,
-        wake_at_ms: None,
+        wake_at_ms: run.begins_at_ms.map(held),
+        tags: sorted(&run.tags),
         outcome: None,
         recoveries: 0,
         created_at_ms: run.created_at_ms,
         changed_at_ms: run.created_at_ms,
     }
+}
+
+fn sorted(tags: &[(String, String)]) -> Vec<(String, String)> {
+    tags.iter().cloned().collect::<BTreeMap<_, _>>().into_iter().collect()
+}
+
+fn inbox_event(number: u64, event: &NewEvent) -> InboxEvent {
+    let NewEvent { kind, name, payload, .. } = event.clone();
+    InboxEvent { number, kind, name, payload }
 }

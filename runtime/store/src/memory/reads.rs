@@ -5,9 +5,11 @@ use std::sync::{PoisonError, RwLockReadGuard};
 
 use stepwell_core::ids::{Digest, RunId};
 
-use super::{RunState, Shared, State};
+use super::{RunState, Shared, State, inbox_event};
 use crate::error::{Result, StoreError};
-use crate::rows::{InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow};
+use crate::rows::{
+    InboxEvent, LogPlace, LogRow, ModuleRow, NewModule, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
+};
 use crate::store::Reads;
 
 /// The reading side of a store in memory.
@@ -20,7 +22,7 @@ impl fmt::Debug for MemoryReads {
 }
 
 impl MemoryReads {
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    pub(super) fn state(&self) -> RwLockReadGuard<'_, State> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,6 +43,11 @@ impl Reads for MemoryReads {
             return Err(StoreError::Corrupt(format!("the journal of run {run} was damaged by a test")));
         }
         Ok((0..).zip(found.journal.iter().cloned()).collect())
+    }
+
+    fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>> {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        Ok(self.journal(run)?.into_iter().skip(from).take(limit as usize).collect())
     }
 
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {
@@ -68,14 +75,26 @@ impl Reads for MemoryReads {
         let wanted = |row: &RunRow| {
             filter.status.is_none_or(|status| row.status == status)
                 && filter.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
+                && filter.run_key.as_ref().is_none_or(|run_key| row.run_key.as_ref() == Some(run_key))
+                && filter.tags.iter().all(|tag| row.tags.contains(tag))
+                && filter.since_ms.is_none_or(|since_ms| row.created_at_ms >= since_ms)
+                && filter.until_ms.is_none_or(|until_ms| row.created_at_ms < until_ms)
                 && filter.before.is_none_or(|before| row.key < before)
         };
         let matching = state.runs.iter().rev().filter(|found| wanted(&found.row));
         Ok(list(matching.take(filter.limit as usize)))
     }
 
-    fn unfinished(&self) -> Result<RunList> {
-        Ok(list(self.state().runs.iter().filter(|found| !found.row.status.is_finished())))
+    fn unfinished(&self) -> Result<(Vec<Unfinished>, Vec<UnreadableRun>)> {
+        let state = self.state();
+        let open = state.runs.iter().filter(|found| !found.row.status.is_finished());
+        let open = open.map(|found| Unfinished {
+            key: found.row.key,
+            status: found.row.status,
+            wake_at_ms: found.row.wake_at_ms,
+            unseen: found.inbox.len() as u64 > found.inbox_seen,
+        });
+        Ok((open.collect(), Vec::new()))
     }
 
     fn due_timers(&self, now_ms: u64, limit: u32) -> Result<Vec<(u64, RunKey)>> {
@@ -91,19 +110,7 @@ impl Reads for MemoryReads {
         let state = self.state();
         let Some(found) = state.run(run) else { return Ok(Vec::new()) };
         let events = (1..).zip(&found.inbox).filter(|(number, _)| *number > after);
-        Ok(events
-            .map(|(number, event)| InboxEvent { number, name: event.name.clone(), payload: event.payload.clone() })
-            .collect())
-    }
-
-    fn runs_with_events(&self) -> Result<Vec<RunKey>> {
-        let state = self.state();
-        let runs = state.run_ids.values().copied().filter(|key| {
-            state.run(*key).is_some_and(|found| !found.row.status.is_finished() && !found.inbox.is_empty())
-        });
-        let mut runs: Vec<RunKey> = runs.collect();
-        runs.sort_unstable();
-        Ok(runs)
+        Ok(events.map(|(number, event)| inbox_event(number, event)).collect())
     }
 
     fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
@@ -112,16 +119,16 @@ impl Reads for MemoryReads {
 
     fn modules(&self) -> Result<Vec<ModuleRow>> {
         let state = self.state();
-        Ok(state
-            .modules
-            .values()
-            .map(|module| ModuleRow {
-                digest: module.digest.clone(),
-                description: module.description.clone(),
-                size_bytes: module.bytes.len() as u64,
-                added_at_ms: module.added_at_ms,
-            })
-            .collect())
+        Ok(state.modules.values().map(module_row).collect())
+    }
+}
+
+pub(super) fn module_row(module: &NewModule) -> ModuleRow {
+    ModuleRow {
+        digest: module.digest.clone(),
+        description: module.description.clone(),
+        size_bytes: module.bytes.len() as u64,
+        added_at_ms: module.added_at_ms,
     }
 }
 

@@ -3,6 +3,7 @@
 //! One connection writes, under the group's mutex; a few read-only connections answer queries. The settings were measured
 //! before they were chosen, see ARCHITECTURE.md.
 
+mod client_reads;
 mod create;
 mod errors;
 mod lock;

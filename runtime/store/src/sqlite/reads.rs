@@ -7,10 +7,13 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use stepwell_core::ids::{Digest, RunId};
 
+use super::client_reads::module_row;
 use super::pool::Pool;
-use super::rows::{signed, unsigned};
+use super::rows::{inbox_event, signed, tags_of, unsigned};
 use crate::error::{Result, StoreError};
-use crate::rows::{InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, UnreadableRun};
+use crate::rows::{
+    InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
+};
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::store::Reads;
 
@@ -20,6 +23,10 @@ pub struct SqliteReads(Arc<Pool>);
 impl SqliteReads {
     pub(super) fn new(pool: Arc<Pool>) -> Self {
         Self(pool)
+    }
+
+    pub(super) fn query<T>(&self, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.0.query(query)
     }
 }
 
@@ -48,6 +55,15 @@ impl Reads for SqliteReads {
         })
     }
 
+    fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>> {
+        let sql = "SELECT seq, entry FROM journal WHERE run = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3";
+        let entries = self.0.query(|connection| all(connection, sql, params![run, signed(from), limit], entry))?;
+        match (from..).zip(&entries).find(|(expected, (seq, _))| seq != expected) {
+            Some((missing, _)) => Err(StoreError::Corrupt(format!("entry {missing} of run {run} is missing"))),
+            None => Ok(entries),
+        }
+    }
+
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {
         let sql = "SELECT turn, line FROM logs WHERE run = ?1 ORDER BY turn DESC, line DESC LIMIT 1";
         self.0.query(|connection| {
@@ -74,31 +90,36 @@ impl Reads for SqliteReads {
     }
 
     fn runs(&self, filter: &RunFilter) -> Result<RunList> {
-        let mut conditions = String::from("id < ?1");
-        let mut values: Vec<Box<dyn rusqlite::ToSql>> =
-            vec![Box::new(filter.before.unwrap_or(RunKey::MAX)), Box::new(filter.limit)];
-        if let Some(status) = filter.status {
-            values.push(Box::new(status.code()));
-            conditions += &format!(" AND status = ?{}", values.len());
-        }
-        if let Some(workflow) = &filter.workflow {
-            values.push(Box::new(workflow.clone()));
-            conditions += &format!(" AND workflow = ?{}", values.len());
-        }
+        let (conditions, values) = conditions(filter);
         let sql = format!("SELECT {RUN_COLUMNS}, NULL FROM runs WHERE {conditions} ORDER BY id DESC LIMIT ?2");
         self.0.query(|connection| list(connection, &sql, rusqlite::params_from_iter(values)))
     }
 
-    fn unfinished(&self) -> Result<RunList> {
+    fn unfinished(&self) -> Result<(Vec<Unfinished>, Vec<UnreadableRun>)> {
         // A status that this version does not know is not taken for an end: such a run is set aside and named.
         // Left to itself, SQLite would look at every run for that.
         let sql = format!(
-            "SELECT {RUN_COLUMNS}, NULL FROM runs WHERE id IN (
+            "SELECT id, status, wake_at_ms, EXISTS (SELECT 1 FROM inbox WHERE run = id AND number > inbox_seen)
+             FROM runs WHERE id IN (
                  SELECT id FROM runs WHERE status < {FIRST_FINISHED_CODE}
                  UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
              ) ORDER BY id"
         );
-        self.0.query(|connection| list(connection, &sql, []))
+        let read = |row: &Row<'_>| {
+            let (key, code, wake_at_ms): (RunKey, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let Some(status) = Status::from_code(code) else {
+                return Ok(Err(UnreadableRun { key, reason: format!("{code} is no status of this version") }));
+            };
+            Ok(Ok(Unfinished { key, status, wake_at_ms: wake_at_ms.map(unsigned), unseen: row.get(3)? }))
+        };
+        let (mut runs, mut unreadable) = (Vec::new(), Vec::new());
+        for run in self.0.query(|connection| all(connection, &sql, [], read))? {
+            match run {
+                Ok(run) => runs.push(run),
+                Err(run) => unreadable.push(run),
+            }
+        }
+        Ok((runs, unreadable))
     }
 
     fn due_timers(&self, now_ms: u64, limit: u32) -> Result<Vec<(u64, RunKey)>> {
@@ -116,15 +137,8 @@ impl Reads for SqliteReads {
     }
 
     fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>> {
-        let sql = "SELECT number, name, payload FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
-        let read =
-            |row: &Row<'_>| Ok(InboxEvent { number: unsigned(row.get(0)?), name: row.get(1)?, payload: row.get(2)? });
-        self.0.query(|connection| all(connection, sql, [run, signed(after)], read))
-    }
-
-    fn runs_with_events(&self) -> Result<Vec<RunKey>> {
-        let sql = "SELECT id FROM runs WHERE status < ?1 AND EXISTS (SELECT 1 FROM inbox WHERE run = id) ORDER BY id";
-        self.0.query(|connection| all(connection, sql, [FIRST_FINISHED_CODE], |row| row.get(0)))
+        let sql = "SELECT number, kind, name, payload FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
+        self.0.query(|connection| all(connection, sql, [run, signed(after)], inbox_event))
     }
 
     fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
@@ -136,20 +150,44 @@ impl Reads for SqliteReads {
 
     fn modules(&self) -> Result<Vec<ModuleRow>> {
         let sql = "SELECT digest, added_at_ms, size_bytes, description FROM modules ORDER BY digest";
-        let read = |row: &Row<'_>| {
-            Ok(ModuleRow {
-                digest: Digest::from_text(row.get::<_, String>(0)?),
-                added_at_ms: unsigned(row.get(1)?),
-                size_bytes: unsigned(row.get(2)?),
-                description: row.get(3)?,
-            })
-        };
-        self.0.query(|connection| all(connection, sql, [], read))
+        self.0.query(|connection| all(connection, sql, [], module_row))
     }
 }
 
+/// What a filter asks for, with its values; the first two are the key to begin before and the limit.
+fn conditions(filter: &RunFilter) -> (String, Vec<Box<dyn rusqlite::ToSql>>) {
+    let mut conditions = String::from("id < ?1");
+    let mut values: Vec<Box<dyn rusqlite::ToSql>> =
+        vec![Box::new(filter.before.unwrap_or(RunKey::MAX)), Box::new(filter.limit)];
+    let mut and = |condition: &str, value: Box<dyn rusqlite::ToSql>| {
+        values.push(value);
+        conditions += &format!(" AND {condition} ?{}", values.len());
+    };
+    if let Some(status) = filter.status {
+        and("status =", Box::new(status.code()));
+    }
+    if let Some(workflow) = &filter.workflow {
+        and("workflow =", Box::new(workflow.clone()));
+    }
+    if let Some(run_key) = &filter.run_key {
+        and("run_key =", Box::new(run_key.clone()));
+    }
+    if let Some(since_ms) = filter.since_ms {
+        and("created_at_ms >=", Box::new(signed(since_ms)));
+    }
+    if let Some(until_ms) = filter.until_ms {
+        and("created_at_ms <", Box::new(signed(until_ms)));
+    }
+    for (name, value) in &filter.tags {
+        values.extend([Box::new(name.clone()) as Box<dyn rusqlite::ToSql>, Box::new(value.clone())]);
+        let last = values.len();
+        conditions += &format!(" AND id IN (SELECT run FROM tags WHERE name = ?{} AND value = ?{last})", last - 1);
+    }
+    (conditions, values)
+}
+
 /// All rows of a query; one that cannot be read fails it.
-fn all<T>(
+pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,
     values: impl rusqlite::Params,
@@ -174,7 +212,11 @@ fn list(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Re
     Ok(list)
 }
 
-fn one_run(connection: &Connection, condition: &str, values: impl rusqlite::Params) -> Result<Option<RunRow>> {
+pub(super) fn one_run(
+    connection: &Connection,
+    condition: &str,
+    values: impl rusqlite::Params,
+) -> Result<Option<RunRow>> {
     let sql = format!("SELECT {RUN_COLUMNS}, outcome FROM runs WHERE {condition}");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(values)?;
@@ -182,7 +224,7 @@ fn one_run(connection: &Connection, condition: &str, values: impl rusqlite::Para
 }
 
 const RUN_COLUMNS: &str = "id, run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
-    created_at_ms, changed_at_ms";
+    created_at_ms, changed_at_ms, tags";
 
 fn run_row(row: &Row<'_>) -> Result<RunRow> {
     let code: i64 = row.get(5)?;
@@ -201,7 +243,8 @@ fn run_row(row: &Row<'_>) -> Result<RunRow> {
         recoveries: row.get(9)?,
         created_at_ms: unsigned(row.get(10)?),
         changed_at_ms: unsigned(row.get(11)?),
-        outcome: row.get(12)?,
+        tags: row.get::<_, Option<String>>(12)?.map_or(Ok(Vec::new()), |text| tags_of(&text))?,
+        outcome: row.get(13)?,
     })
 }
 

@@ -1,13 +1,18 @@
 //! The rows within a transaction: one statement for each method, all of them cached.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension, params};
 
-use stepwell_core::ids::RunId;
+use stepwell_core::ids::{Digest, RunId};
+
+use super::client_reads;
 
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, Rows};
-use crate::rows::{LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
-use crate::status::Status;
+use crate::rows::{InboxEvent, InboxKind, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
+use crate::submission::{Answer, Token};
 
 pub(super) struct SqliteRows<'a> {
     connection: &'a Connection,
@@ -75,10 +80,12 @@ impl Rows for SqliteRows<'_> {
             run.run_key,
             Status::Queued.code(),
             signed(run.created_at_ms),
+            run.begins_at_ms.map(signed),
+            tags_text(&run.tags)?,
         ];
         self.add(
-            "INSERT INTO runs (run, workflow, digest, run_key, status, created_at_ms, changed_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+            "INSERT INTO runs (run, workflow, digest, run_key, status, created_at_ms, changed_at_ms, wake_at_ms, tags)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8)",
             values,
         )?;
         Ok(self.connection.last_insert_rowid())
@@ -92,14 +99,15 @@ impl Rows for SqliteRows<'_> {
             change.wake_at_ms.map(signed),
             change.outcome,
             signed(change.at_ms),
-            change.digest.as_ref().map(stepwell_core::ids::Digest::as_str),
+            change.digest.as_ref().map(Digest::as_str),
             change.status_text,
             change.recoveries,
+            change.inbox_seen.map(signed),
         ];
         self.execute(
             "UPDATE runs SET status = ?2, detail = ?3, wake_at_ms = ?4, outcome = ?5, changed_at_ms = ?6,
                  digest = coalesce(?7, digest), status_text = coalesce(?8, status_text),
-                 recoveries = coalesce(?9, recoveries)
+                 recoveries = coalesce(?9, recoveries), inbox_seen = coalesce(?10, inbox_seen)
              WHERE id = ?1",
             values,
         )?;
@@ -137,15 +145,15 @@ impl Rows for SqliteRows<'_> {
         Ok(last.flatten().map_or(0, unsigned))
     }
 
-    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<u64>> {
-        let sql = "SELECT number FROM inbox WHERE run = ?1 AND dedup = ?2";
-        Ok(self.find(sql, params![run, dedup], |row| row.get::<_, i64>(0))?.map(unsigned))
+    fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>> {
+        let sql = "SELECT number, kind, name, payload FROM inbox WHERE run = ?1 AND dedup = ?2";
+        self.find(sql, params![run, dedup], inbox_event)
     }
 
     fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()> {
         self.add(
-            "INSERT INTO inbox (run, number, name, dedup, payload) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![event.run, signed(number), event.name, event.dedup, event.payload],
+            "INSERT INTO inbox (run, number, kind, name, dedup, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![event.run, signed(number), kind_code(event.kind), event.name, event.dedup, event.payload],
         )
     }
 
@@ -163,6 +171,141 @@ impl Rows for SqliteRows<'_> {
         )?;
         Ok(rows == 1)
     }
+
+    fn add_tag(&mut self, run: RunKey, name: &str, value: &str) -> Result<()> {
+        self.execute("INSERT INTO tags (name, value, run) VALUES (?1, ?2, ?3)", params![name, value, run])?;
+        Ok(())
+    }
+
+    fn has_module(&mut self, digest: &Digest) -> Result<bool> {
+        Ok(self.find("SELECT 1 FROM modules WHERE digest = ?1", [digest.as_str()], |_| Ok(()))?.is_some())
+    }
+
+    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>> {
+        let active = self
+            .find("SELECT name FROM workflows WHERE digest = ?1", [digest.as_str()], |row| row.get::<_, String>(0))?;
+        if let Some(workflow) = active {
+            return Ok(Some(format!("new runs of workflow {workflow:?} start on it")));
+        }
+        // There is no index for this: it looks at each run that is open or has failed. Modules are seldom taken away.
+        let (first, last, failed) = (FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status::Failed.code());
+        let sql = format!(
+            "SELECT run FROM runs WHERE id IN (
+                 SELECT id FROM runs WHERE status < {first} UNION ALL SELECT id FROM runs WHERE status = {failed}
+                 UNION ALL SELECT id FROM runs WHERE status > {last}
+             ) AND digest = ?1 LIMIT 1"
+        );
+        let run = self.find(&sql, [digest.as_str()], |row| row.get::<_, String>(0))?;
+        Ok(run.map(|run| format!("run {run} is open on it, or has failed on it and can be taken up")))
+    }
+
+    fn remove_module(&mut self, digest: &Digest) -> Result<()> {
+        self.execute("DELETE FROM modules WHERE digest = ?1", [digest.as_str()])?;
+        Ok(())
+    }
+
+    fn active(&mut self, workflow: &str) -> Result<Option<Digest>> {
+        self.find("SELECT digest FROM workflows WHERE name = ?1", [workflow], |row| {
+            Ok(Digest::from_text(row.get::<_, String>(0)?))
+        })
+    }
+
+    fn activate(&mut self, workflow: &str, digest: &Digest, at_ms: u64) -> Result<()> {
+        self.execute(
+            "INSERT OR REPLACE INTO workflows (name, digest, activated_at_ms) VALUES (?1, ?2, ?3)",
+            params![workflow, digest.as_str(), signed(at_ms)],
+        )?;
+        Ok(())
+    }
+
+    fn answer(&mut self, key: &str) -> Result<Option<Answer>> {
+        self.find(client_reads::ANSWER, [key], client_reads::answer)
+    }
+
+    fn put_answer(&mut self, answer: &Answer) -> Result<()> {
+        self.execute(
+            "INSERT OR REPLACE INTO answers (key, principal, fingerprint, at_ms, kept, status, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![
+                answer.key,
+                answer.principal,
+                answer.fingerprint,
+                signed(answer.at_ms),
+                answer.kept,
+                answer.status,
+                answer.body
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn forget_answers(&mut self, before_ms: u64) -> Result<()> {
+        self.execute("DELETE FROM answers WHERE kept = 0 AND at_ms < ?1", [signed(before_ms)])?;
+        Ok(())
+    }
+
+    fn has_token(&mut self, id: &str) -> Result<bool> {
+        Ok(self.find("SELECT 1 FROM tokens WHERE id = ?1", [id], |_| Ok(()))?.is_some())
+    }
+
+    fn add_token(&mut self, token: &Token) -> Result<()> {
+        self.execute(
+            "INSERT INTO tokens (id, principal, scopes, hash, created_at_ms, expires_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                token.id,
+                token.principal,
+                token.scopes,
+                token.hash,
+                signed(token.created_at_ms),
+                token.expires_at_ms.map(signed)
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()> {
+        self.execute("UPDATE tokens SET expires_at_ms = ?2 WHERE id = ?1", params![id, signed(at_ms)])?;
+        Ok(())
+    }
+}
+
+/// The number that is stored for a kind. Never renumbered: databases hold them.
+fn kind_code(kind: InboxKind) -> i64 {
+    match kind {
+        InboxKind::Event => 0,
+        InboxKind::Cancel => 1,
+    }
+}
+
+fn inbox_kind(code: i64) -> rusqlite::Result<InboxKind> {
+    match code {
+        0 => Ok(InboxKind::Event),
+        1 => Ok(InboxKind::Cancel),
+        other => Err(rusqlite::Error::IntegralValueOutOfRange(1, other)),
+    }
+}
+
+/// Something of an inbox: its number, kind, name and payload.
+pub(super) fn inbox_event(row: &rusqlite::Row<'_>) -> rusqlite::Result<InboxEvent> {
+    let kind = inbox_kind(row.get(1)?)?;
+    Ok(InboxEvent { number: unsigned(row.get(0)?), kind, name: row.get(2)?, payload: row.get(3)? })
+}
+
+/// A run's tags as its row has them, so that it is shown without looking elsewhere.
+fn tags_text(tags: &[(String, String)]) -> Result<Option<String>> {
+    if tags.is_empty() {
+        return Ok(None);
+    }
+    let sorted: BTreeMap<_, _> = tags.iter().cloned().collect();
+    serde_json::to_string(&sorted).map(Some).map_err(|error| StoreError::Internal(format!("tags: {error}")))
+}
+
+/// What [`tags_text`] has written.
+pub(super) fn tags_of(text: &str) -> Result<Vec<(String, String)>> {
+    let tags: BTreeMap<String, String> =
+        serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("tags: {error}")))?;
+    Ok(tags.into_iter().collect())
 }
 
 /// SQLite's integers are signed. Times, turns and counts beyond its largest do not come up, and are held there.

@@ -55,12 +55,42 @@ CREATE TABLE runs (
     recoveries    INTEGER NOT NULL DEFAULT 0,
     created_at_ms INTEGER NOT NULL,
     changed_at_ms INTEGER NOT NULL,
+    inbox_seen    INTEGER NOT NULL DEFAULT 0,
+    tags          TEXT,
     detail        TEXT,
     status_text   TEXT,
     outcome       TEXT
 ) STRICT;
 CREATE INDEX runs_by_status ON runs (status, id);
 CREATE INDEX runs_by_workflow ON runs (workflow, id);
+CREATE INDEX runs_by_workflow_and_status ON runs (workflow, status, id);
+
+-- How many runs there are of each kind, so that nobody counts them one by one.
+CREATE TABLE counts (
+    workflow TEXT NOT NULL,
+    status   INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    PRIMARY KEY (workflow, status)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER run_added AFTER INSERT ON runs BEGIN
+    INSERT INTO counts (workflow, status, n) VALUES (new.workflow, new.status, 1)
+        ON CONFLICT (workflow, status) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER run_moved AFTER UPDATE OF status ON runs WHEN old.status <> new.status BEGIN
+    UPDATE counts SET n = n - 1 WHERE workflow = old.workflow AND status = old.status;
+    INSERT INTO counts (workflow, status, n) VALUES (new.workflow, new.status, 1)
+        ON CONFLICT (workflow, status) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER run_removed AFTER DELETE ON runs BEGIN
+    UPDATE counts SET n = n - 1 WHERE workflow = old.workflow AND status = old.status;
+END;
+
+CREATE TABLE tags (
+    name  TEXT NOT NULL,
+    value TEXT NOT NULL,
+    run   INTEGER NOT NULL,
+    PRIMARY KEY (name, value, run)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE journal (
     run   INTEGER NOT NULL,
@@ -93,6 +123,7 @@ CREATE TABLE timers (
 CREATE TABLE inbox (
     run     INTEGER NOT NULL,
     number  INTEGER NOT NULL,
+    kind    INTEGER NOT NULL,
     name    TEXT NOT NULL,
     dedup   TEXT,
     payload TEXT NOT NULL,
@@ -106,5 +137,33 @@ CREATE TABLE modules (
     size_bytes  INTEGER NOT NULL,
     description TEXT NOT NULL,
     bytes       BLOB NOT NULL
+) STRICT;
+
+-- The module that a workflow's new runs start on.
+CREATE TABLE workflows (
+    name            TEXT PRIMARY KEY,
+    digest          TEXT NOT NULL,
+    activated_at_ms INTEGER NOT NULL
+) STRICT;
+
+-- What was answered under an idempotency key. `kept` where runs were started by it, which hold it.
+CREATE TABLE answers (
+    key         TEXT PRIMARY KEY,
+    principal   TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    at_ms       INTEGER NOT NULL,
+    kept        INTEGER NOT NULL,
+    status      INTEGER NOT NULL,
+    body        TEXT NOT NULL
+) STRICT;
+CREATE INDEX answers_by_time ON answers (at_ms) WHERE kept = 0;
+
+CREATE TABLE tokens (
+    id            TEXT PRIMARY KEY,
+    principal     TEXT NOT NULL,
+    scopes        TEXT NOT NULL,
+    hash          BLOB NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    expires_at_ms INTEGER
 ) STRICT;
 ";

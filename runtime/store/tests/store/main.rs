@@ -8,4 +8,5 @@ mod failure;
 mod memory;
 mod sqlite;
 mod subject;
+mod submissions;
 mod timing;

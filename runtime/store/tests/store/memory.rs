@@ -34,5 +34,5 @@ fn a_journal_that_cannot_be_read_hinders_nobody_else() {
     assert!(matches!(store.read().journal(damaged), Err(StoreError::Corrupt(_))));
     assert_eq!(length(&store, well), 1);
     assert_eq!(store.read().runs(&RunFilter::default()).unwrap().runs.len(), 2);
-    assert_eq!(store.read().unfinished().unwrap().runs.len(), 2);
+    assert_eq!(store.read().unfinished().unwrap().0.len(), 2);
 }

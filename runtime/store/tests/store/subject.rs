@@ -61,6 +61,8 @@ pub(crate) fn new_run(name: &str) -> NewRun {
         created_at_ms: 1_000,
         first: vec![b"started".to_vec()],
         inbox: Vec::new(),
+        tags: Vec::new(),
+        begins_at_ms: None,
     }
 }
 

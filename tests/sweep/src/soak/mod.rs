@@ -217,7 +217,7 @@ fn rows(dir: &Path) -> anyhow::Result<Vec<RunRow>> {
 fn under_way(dir: &Path) -> anyhow::Result<usize> {
     Ok(stepwell_store::read_only(dir)?
         .unfinished()?
-        .runs
+        .0
         .iter()
         .filter(|row| !matches!(row.status, Status::Blocked | Status::Paused))
         .count())

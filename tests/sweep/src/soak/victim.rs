@@ -48,9 +48,10 @@ pub fn live(dir: &Path, module: &Path, url: &str, runs: usize) -> anyhow::Result
 
 /// Those that go on by themselves.
 fn under_way(engine: &Engine) -> anyhow::Result<Vec<RunRow>> {
-    let mut rows = engine.store().read().unfinished()?.runs;
-    rows.retain(|row| matches!(row.status, Status::Queued | Status::Running | Status::Waiting));
-    Ok(rows)
+    let reads = engine.store().read();
+    let mut open = reads.unfinished()?.0;
+    open.retain(|row| matches!(row.status, Status::Queued | Status::Running | Status::Waiting));
+    open.iter().filter_map(|run| reads.run_by_number(run.key).transpose()).map(|row| Ok(row?)).collect()
 }
 
 async fn start(engine: &Engine, digest: &Digest, url: &str) -> anyhow::Result<()> {
@@ -66,6 +67,8 @@ async fn start(engine: &Engine, digest: &Digest, url: &str) -> anyhow::Result<()
             run_key: Some(n.to_string()),
             run_timeout_ms: None,
             events: Vec::new(),
+            tags: Vec::new(),
+            delay_ms: 0,
         })
         .await?;
     anstream::println!("started {n}");

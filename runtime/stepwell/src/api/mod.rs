@@ -1,0 +1,142 @@
+//! The HTTP API: routes, what is common to all of them, and their description. One file a resource; this crate alone knows
+//! HTTP's JSON, and reaches runs through the engine's public functions.
+
+mod app;
+mod auth;
+mod keyed;
+mod limit;
+mod metrics;
+mod modules;
+mod openapi;
+mod problem;
+mod request;
+mod runs;
+mod server;
+mod starts;
+mod steer;
+mod stream;
+mod tokens;
+mod views;
+mod workflows;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
+use utoipa::OpenApi;
+use utoipa::openapi::OpenApi as Description;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) use app::{ApiSettings, App};
+pub(crate) use auth::Scope;
+use problem::{ApiCode, Problem};
+pub(crate) use server::{Server, ServerSettings};
+pub(crate) use tokens::made as made_token;
+
+/// The longest that a request may take, a wait included. Events that are followed are not bound by it.
+const LONGEST: Duration = Duration::from_secs(75);
+/// The same for what builds, compiles or replays.
+const LONGEST_OF_DEPLOYING: Duration = Duration::from_secs(600);
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Stepwell",
+        description = "Durable workflows as WebAssembly. Errors are `application/problem+json` with a stable `code`.",
+    ),
+    components(schemas(problem::ProblemBody))
+)]
+struct Api;
+
+/// All routes, and their description.
+fn described(app: &App) -> (Router, Description) {
+    let open =
+        OpenApiRouter::with_openapi(Api::openapi()).routes(routes!(metrics::healthz)).routes(routes!(metrics::readyz));
+    let closed = OpenApiRouter::new()
+        .routes(routes!(modules::upload, modules::list))
+        .routes(routes!(modules::show, modules::remove))
+        .routes(routes!(workflows::list))
+        .routes(routes!(workflows::activate))
+        .routes(routes!(starts::start))
+        .routes(routes!(starts::batch))
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::show))
+        .routes(routes!(runs::result))
+        .routes(routes!(runs::journal))
+        .routes(routes!(runs::logs))
+        .routes(routes!(stream::follow))
+        .routes(routes!(steer::cancel))
+        .routes(routes!(steer::event))
+        .routes(routes!(tokens::create, tokens::list))
+        .routes(routes!(tokens::rotate))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(metrics::metrics))
+        .route_layer(from_fn_with_state(app.clone(), auth::admit));
+    let (router, mut description) = open.merge(closed).with_state(app.clone()).split_for_parts();
+    openapi::complete(&mut description);
+    (router, description)
+}
+
+/// The whole API.
+pub(crate) fn router(app: &App) -> Router {
+    let (router, description) = described(app);
+    let text = description.to_json().unwrap_or_default();
+    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    router
+        .route("/v1/openapi.json", axum::routing::get(move || async move { (json, text).into_response() }))
+        .method_not_allowed_fallback(|| async {
+            Problem::new(ApiCode::MethodNotAllowed, "this path does not offer the method")
+        })
+        .fallback(|| async { Problem::new(ApiCode::NotFound, "there is nothing at this path; see /v1/openapi.json") })
+        .layer(from_fn_with_state(app.clone(), metrics::count))
+        .layer(from_fn(bounded))
+        .layer(CatchPanicLayer::custom(|_| {
+            tracing::error!("a request panicked");
+            Problem::new(ApiCode::Internal, "the request was given up by a fault of the server's own").into_response()
+        }))
+        .layer(from_fn(logged))
+        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
+        .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
+        .layer(from_fn_with_state(app.clone(), refuse_when_stopping))
+}
+
+/// Nobody waits for ever: what a request has begun goes on without it.
+async fn bounded(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let deploys = path == "/v1/modules" || path.ends_with("/activate");
+    let longest = if deploys { LONGEST_OF_DEPLOYING } else { LONGEST };
+    match tokio::time::timeout(longest, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let text = "the answer took too long; what was asked may still be done: repeat it with its key";
+            Problem::new(ApiCode::AnswerTimeout, text).into_response()
+        }
+    }
+}
+
+/// A line for each request, with its id.
+async fn logged(request: Request, next: Next) -> Response {
+    let began = std::time::Instant::now();
+    let id = request.extensions().get::<RequestId>().and_then(|id| id.header_value().to_str().ok()).map(str::to_owned);
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let (status, ms) = (response.status().as_u16(), began.elapsed().as_millis());
+    tracing::info!(%method, path, status, ms, id = id.as_deref().unwrap_or_default(), "answered");
+    response
+}
+
+/// What comes on a connection that is still open while the server ends is not begun any more.
+async fn refuse_when_stopping(State(app): State<App>, request: Request, next: Next) -> Response {
+    if *app.stopping.borrow() && !["/healthz", "/readyz"].contains(&request.uri().path()) {
+        let problem = Problem::new(ApiCode::Stopping, "the server is about to end; ask again in a moment");
+        return problem.with_header(header::RETRY_AFTER, HeaderValue::from_static("1")).into_response();
+    }
+    next.run(request).await
+}

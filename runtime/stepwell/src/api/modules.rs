@@ -1,0 +1,220 @@
+//! `/v1/modules`: upload, look at, take away. What is uploaded is compiled and asked what it has before anything is stored.
+
+use std::path::Path;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+use stepwell_core::error::{Code, Error};
+use stepwell_core::ids::Digest;
+use stepwell_engine::ModuleInfo;
+use stepwell_engine::store::{Action, Active, ModuleRow, StoreError, Submission};
+use utoipa::ToSchema;
+
+use super::app::{App, blocking, now_ms};
+use super::auth::Scope;
+use super::keyed::{Keyed, Reply, once};
+use super::problem::{ApiCode, Problem, ProblemBody};
+use super::request::{Caller, Name, OK, Post};
+use super::views::tree;
+
+/// A module, and what it may do.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code)] // Describes what `view` writes.
+pub(crate) struct Module {
+    /// Its name: the SHA-256 of the component, in hex.
+    digest: String,
+    /// The component's size.
+    size_bytes: u64,
+    /// When it was first uploaded, in ms since the Unix epoch.
+    added_at_ms: u64,
+    /// Its workflows with their defaults, input schemas, destinations and secrets.
+    #[schema(value_type = Vec<Object>)]
+    workflows: Value,
+    /// What it needs and may reach.
+    #[schema(value_type = Object)]
+    capabilities: Value,
+    /// Those of its workflows whose new runs start on it.
+    active: Vec<String>,
+}
+
+fn view(row: &ModuleRow, active: &[Active]) -> Value {
+    let mut description = tree(&row.description);
+    let active: Vec<&str> =
+        active.iter().filter(|one| one.digest == row.digest).map(|one| one.workflow.as_str()).collect();
+    json!({
+        "digest": row.digest, "sizeBytes": row.size_bytes, "addedAtMs": row.added_at_ms,
+        "workflows": description["workflows"].take(), "capabilities": description["capabilities"].take(), "active": active,
+    })
+}
+
+/// Upload a module.
+///
+/// A component (`application/wasm`), a core module with an embedded component type (the same; it becomes a component), or the
+/// source of a workflow in one file (`text/typescript`, `text/javascript`). A workflow that has no active module gets this one;
+/// another is activated at `/v1/workflows/{name}/activate`. A module that is there already is answered with 200.
+#[utoipa::path(
+    post, path = "/v1/modules", tag = "modules", params(super::openapi::KeyHeader),
+    request_body(content(
+        (Vec<u8> = "application/wasm"), (String = "text/typescript"), (String = "text/javascript"),
+        (String = "application/typescript"), (String = "application/javascript"),
+    )),
+    responses(
+        (status = 201, description = "Stored", body = Module), (status = 200, description = "It was there", body = Module),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "Too large"),
+        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "Another type"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "No module; nothing is stored"),
+    )
+)]
+pub(crate) async fn upload(State(app): State<App>, post: Post) -> Result<Reply, Problem> {
+    post.principal.may(Scope::Deploy)?;
+    let kind = post.media_type();
+    let shared = app.clone();
+    once(&app, post.keyed.clone(), move |keyed| async move {
+        let component = component(&kind, post.body).await?;
+        store(&shared, component, keyed).await
+    })
+    .await
+}
+
+/// What was sent as a component.
+async fn component(kind: &str, body: Bytes) -> Result<Vec<u8>, Problem> {
+    let source = match kind {
+        "application/wasm" => None,
+        "text/typescript" | "application/typescript" => Some("workflow.ts"),
+        "text/javascript" | "application/javascript" => Some("workflow.js"),
+        other => {
+            let text = format!(
+                "the Content-Type {other:?} is no module's: application/wasm, text/typescript or text/javascript is taken"
+            );
+            return Err(Problem::new(ApiCode::UnsupportedType, text));
+        }
+    };
+    blocking(move || match source {
+        Some(name) => build(&body, name),
+        None => match body.get(..8) {
+            Some([0, b'a', b's', b'm', 1, 0, 0, 0]) => stepwell_build::embed_core_module(&body)
+                .map_err(|error| Error::new(Code::InvalidModule, error.to_string()).into()),
+            _ => Ok(body.to_vec()),
+        },
+    })
+    .await
+}
+
+/// Source is built alone, in a directory of its own: it can import nothing of this machine.
+fn build(source: &[u8], name: &str) -> Result<Vec<u8>, Problem> {
+    let failed = |error: std::io::Error| {
+        Problem::new(ApiCode::StorageFailed, format!("there is no place to build the source in: {error}"))
+    };
+    let directory = tempfile::tempdir().map_err(failed)?;
+    let file: &Path = &directory.path().join(name);
+    std::fs::write(file, source).map_err(failed)?;
+    let options = stepwell_build::BuildOptions { alone: true, ..stepwell_build::BuildOptions::default() };
+    let built = stepwell_build::build(file, &options, &|_| {});
+    let shown = directory.path().display().to_string();
+    built.map(|built| built.component).map_err(|error| {
+        // Where it was built means nothing to whoever sent it.
+        let text = error.to_string().replace(&format!("{shown}/"), "");
+        Error::new(Code::BuildFailed, text).into()
+    })
+}
+
+async fn store(app: &App, component: Vec<u8>, keyed: Option<Keyed>) -> Result<Reply, Problem> {
+    let (info, module) = app.engine.inspect(component).await?;
+    loop {
+        let known = app.reads().module_row(&info.digest)?;
+        let mut active = app.reads().active()?;
+        let unclaimed: Vec<String> =
+            info.workflows.iter().filter(|name| !active.iter().any(|one| one.workflow == **name)).cloned().collect();
+        let at_ms = now_ms();
+        active.extend(unclaimed.iter().map(|name| activation(name, &info, at_ms)));
+        let status = if known.is_some() { StatusCode::OK } else { StatusCode::CREATED };
+        let row = known.unwrap_or_else(|| ModuleRow {
+            digest: module.digest.clone(),
+            description: module.description.clone(),
+            size_bytes: module.bytes.len() as u64,
+            added_at_ms: module.added_at_ms,
+        });
+        let body = view(&row, &active);
+        let mut actions = vec![Action::AddModule(module.clone())];
+        actions.extend(unclaimed.into_iter().map(|workflow| Action::Activate {
+            workflow,
+            digest: info.digest.clone(),
+            at_ms,
+            only_if_none: true,
+        }));
+        let answer = keyed.as_ref().map(|keyed| keyed.answer(status, &body, false));
+        match app.engine.store().submit(Submission { actions, answer }).await {
+            Ok(_) => return Ok(Reply::new(status, body)),
+            // Somebody activated one of the workflows in between.
+            Err(StoreError::Outdated) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn activation(name: &str, info: &ModuleInfo, at_ms: u64) -> Active {
+    Active { workflow: name.to_owned(), digest: info.digest.clone(), activated_at_ms: at_ms }
+}
+
+/// Modules in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code)] // Describes what `list` writes.
+pub(crate) struct Modules {
+    modules: Vec<Module>,
+}
+
+/// List modules, in the order of their digests.
+#[utoipa::path(
+    get, path = "/v1/modules", tag = "modules",
+    responses((status = 200, description = "All of them", body = Modules))
+)]
+pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller) -> Result<Reply, Problem> {
+    caller.may(Scope::Read)?;
+    blocking(move || {
+        let active = app.reads().active()?;
+        let modules: Vec<Value> = app.reads().modules()?.iter().map(|row| view(row, &active)).collect();
+        Ok(Reply::new(OK, json!({ "modules": modules })))
+    })
+    .await
+}
+
+fn none(digest: &str) -> Problem {
+    Problem::new(ApiCode::NotFound, format!("there is no module {digest:?}"))
+}
+
+/// Look at a module.
+#[utoipa::path(
+    get, path = "/v1/modules/{digest}", tag = "modules", params(("digest" = String, Path, description = "Its digest")),
+    responses(
+        (status = 200, description = "The module", body = Module),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is none"),
+    )
+)]
+pub(crate) async fn show(State(app): State<App>, Caller(caller): Caller, name: Name) -> Result<Reply, Problem> {
+    caller.may(Scope::Read)?;
+    let row = app.reads().module_row(&Digest::from_text(&*name.0))?.ok_or_else(|| none(&name.0))?;
+    Ok(Reply::new(OK, view(&row, &app.reads().active()?)))
+}
+
+/// Take a module away. Refused while a workflow starts on it, or a run is open on it or has failed on it.
+#[utoipa::path(
+    delete, path = "/v1/modules/{digest}", tag = "modules", params(("digest" = String, Path, description = "Its digest")),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is none"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "It is needed"),
+    )
+)]
+pub(crate) async fn remove(State(app): State<App>, Caller(caller): Caller, name: Name) -> Result<StatusCode, Problem> {
+    caller.may(Scope::Deploy)?;
+    let actions = vec![Action::RemoveModule(Digest::from_text(&*name.0))];
+    match app.engine.store().submit(Submission { actions, answer: None }).await {
+        Ok(_) => Ok(StatusCode::NO_CONTENT),
+        Err(StoreError::NoSuchModule(_)) => Err(none(&name.0)),
+        Err(error) => Err(error.into()),
+    }
+}

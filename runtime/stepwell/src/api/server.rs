@@ -1,0 +1,124 @@
+//! Listening, and ending in order: no new request, those under way answered, then the runs left where they are.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use stepwell_core::policy::idempotency::ANSWER_KEPT_MS;
+use stepwell_engine::Engine;
+use stepwell_engine::store::{Action, Submission};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::app::now_ms;
+use super::{ApiSettings, App, router};
+
+/// How the server is reached.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerSettings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) max_module_bytes: usize,
+    pub(crate) rate_per_token: u32,
+}
+
+/// How long a connection may take to say what it wants.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long requests under way may take once the server is to end.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How often answers that hold their keys no longer are taken away.
+const FORGET_EVERY: Duration = Duration::from_secs(600);
+
+/// A server that has its address and takes nobody yet.
+pub(crate) struct Server {
+    listener: TcpListener,
+    app: App,
+    stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Takes the address.
+    ///
+    /// # Errors
+    /// When it is taken, or reaches beyond this machine while there are no tokens.
+    pub(crate) async fn bind(engine: Engine, settings: &ServerSettings) -> anyhow::Result<Self> {
+        let beyond = !settings.listen.ip().is_loopback();
+        let tokens = engine.store().read().tokens()?;
+        if beyond && tokens.is_empty() {
+            anyhow::bail!(
+                "{} reaches beyond this machine, and there are no tokens: anybody could do anything. \
+                 Make one first: stepwell token create NAME --scope admin --data-dir DIR",
+                settings.listen
+            );
+        }
+        let listener = TcpListener::bind(settings.listen).await;
+        let listener = listener.with_context(|| format!("cannot listen on {}", settings.listen))?;
+        let (stop, stopping) = watch::channel(false);
+        let api = ApiSettings {
+            max_module_bytes: settings.max_module_bytes,
+            rate_per_token: settings.rate_per_token,
+            needs_tokens: beyond,
+        };
+        Ok(Self { listener, app: App::new(engine, api, stopping), stop })
+    }
+
+    /// Where it is reached.
+    pub(crate) fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `until`; then ends in order.
+    pub(crate) async fn run(self, until: impl Future<Output = ()>) {
+        let service = TowerToHyperService::new(router(&self.app));
+        let mut http = Builder::new(TokioExecutor::new());
+        http.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+        http.http2().timer(TokioTimer::new());
+        let graceful = GracefulShutdown::new();
+        let forgetting = tokio::spawn(forget(self.app.clone()));
+        let mut until = std::pin::pin!(until);
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = &mut until => break,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    let connection = http.serve_connection(TokioIo::new(stream), service.clone()).into_owned();
+                    let connection = graceful.watch(connection);
+                    tokio::spawn(async move {
+                        // Whoever breaks a connection off knows it.
+                        let _ = connection.await;
+                    });
+                }
+                Err(error) => {
+                    // Out of file descriptors, for one: it passes when others go.
+                    tracing::error!(%error, "a connection could not be taken");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+        drop(self.listener);
+        // Waits and followed runs end at once, so that nobody keeps the server.
+        self.stop.send_replace(true);
+        forgetting.abort();
+        if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+            tracing::warn!("requests under way were given up; what they have begun is kept or not, as a whole");
+        }
+        self.app.engine.stop().await;
+    }
+}
+
+async fn forget(app: App) {
+    loop {
+        let before_ms = now_ms().saturating_sub(ANSWER_KEPT_MS);
+        let actions = vec![Action::ForgetAnswers { before_ms }];
+        if let Err(error) = app.engine.store().submit(Submission { actions, answer: None }).await {
+            tracing::warn!(%error, "old answers could not be taken away");
+        }
+        tokio::time::sleep(FORGET_EVERY).await;
+    }
+}

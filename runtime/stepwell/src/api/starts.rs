@@ -1,0 +1,329 @@
+//! Starting runs, one or many: each key starts once, each run key names one run. One function resolves what is asked for,
+//! whichever way it comes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use stepwell_core::error::Error;
+use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::journal::codec;
+use stepwell_core::journal::entry::Record;
+use stepwell_core::json::Json;
+use stepwell_core::limits;
+use stepwell_core::policy::idempotency;
+use stepwell_engine::StartRun;
+use stepwell_engine::store::{NewRun, RunRow, StoreError};
+use utoipa::ToSchema;
+
+use super::app::App;
+use super::auth::Scope;
+use super::keyed::{Keyed, Reply, once};
+use super::problem::{ApiCode, Problem, ProblemBody};
+use super::request::{Name, OK, Post, Query, wait_ms};
+use super::views::{self, Run};
+
+/// Tags of a run.
+const MAX_TAGS: usize = 32;
+/// Starts in one batch.
+const MAX_BATCH: usize = 1_000;
+
+/// A run to be started.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Start {
+    /// Its input, any JSON of at most 2 MiB; null where it is left out.
+    #[schema(value_type = Option<Value>, required = false)]
+    input: Option<Box<RawValue>>,
+    /// A name of the starter's own: at most one run has it, for ever. Starting the same again answers that run.
+    #[schema(min_length = 1, max_length = 255)]
+    run_key: Option<String>,
+    /// How long the run may be open, in ms; then it is cancelled.
+    #[schema(minimum = 1, maximum = 315576000000u64)]
+    run_timeout_ms: Option<u64>,
+    /// The module, where it is not to be the workflow's active one.
+    digest: Option<String>,
+    /// Marks by which it is found, at most 32.
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+    /// How long it rests before it begins, in ms.
+    #[schema(minimum = 0, maximum = 315576000000u64)]
+    #[serde(default)]
+    delay_ms: u64,
+}
+
+/// A run to be started, of this workflow.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code)] // Describes what `named` reads.
+pub(crate) struct BatchStart {
+    /// The workflow.
+    workflow: String,
+    #[serde(flatten)]
+    start: Start,
+}
+
+/// Runs to be started.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code)] // Describes what `batch` reads.
+pub(crate) struct Batch {
+    /// At most 1,000.
+    #[schema(max_items = 1000)]
+    runs: Vec<BatchStart>,
+}
+
+/// What became of each, in order.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code)] // Describes what `batch` writes.
+pub(crate) struct Outcomes {
+    outcomes: Vec<Outcome>,
+}
+
+/// What became of a start: a run, or a problem.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code)] // Describes what `batch` writes.
+pub(crate) struct Outcome {
+    /// As of a single start: 201 for a new run, 200 for the one that has the run key, else the problem's.
+    status: u16,
+    /// The run.
+    run: Option<Run>,
+    /// Why there is none.
+    problem: Option<ProblemBody>,
+}
+
+/// Start a run.
+///
+/// With `wait` the answer comes when the run has ended, or the time is over, and shows the run as it is then; so does a repetition's.
+#[utoipa::path(
+    post, path = "/v1/workflows/{name}/runs", tag = "runs", request_body = Start,
+    params(
+        ("name" = String, Path, description = "The workflow"), super::openapi::KeyHeader,
+        ("wait" = Option<String>, Query, description = "Wait for its end for so long, e.g. 30s; at most 60s"),
+    ),
+    responses(
+        (status = 201, description = "A new run", body = Run),
+        (status = 200, description = "The run that has the run key", body = Run),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "The run key belongs to another run"),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "The input is too large"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "It cannot be started"),
+    )
+)]
+pub(crate) async fn start(State(app): State<App>, name: Name, query: Query, post: Post) -> Result<Reply, Problem> {
+    post.principal.may(Scope::Run)?;
+    query.only(&["wait"])?;
+    let wait = wait_ms(query.one("wait")?)?;
+    let start: Start = post.json()?;
+    let shared = app.clone();
+    let reply = once(&app, post.keyed.clone(), move |keyed| async move {
+        let mut resolved = resolve(&shared, vec![(name.0, start)], keyed, None).await?;
+        resolved.pop().unwrap_or_else(|| Err(Problem::new(ApiCode::Internal, "nothing was started")))
+    })
+    .await?;
+    match wait {
+        None => Ok(reply),
+        Some(wait_ms) => {
+            let row = app.run(reply.body["id"].as_str().unwrap_or_default())?;
+            let row = views::ended(&app, row.key, wait_ms).await?;
+            Ok(reply.current(views::run(&row)))
+        }
+    }
+}
+
+/// Start many runs, each with an outcome of its own. All that can be started are, in one transaction.
+#[utoipa::path(
+    post, path = "/v1/runs:batch", tag = "runs", request_body = Batch, params(super::openapi::KeyHeader),
+    responses((status = 200, description = "What became of each, in order", body = Outcomes))
+)]
+pub(crate) async fn batch(State(app): State<App>, post: Post) -> Result<Reply, Problem> {
+    post.principal.may(Scope::Run)?;
+    let batch: RawBatch = post.json()?;
+    if batch.runs.len() > MAX_BATCH {
+        let text = format!("the batch has {} runs; at most {MAX_BATCH} are taken", batch.runs.len());
+        return Err(Problem::new(ApiCode::InvalidRequest, text));
+    }
+    let starts = batch.runs.iter().map(|run| named(run)).collect::<Result<Vec<_>, _>>()?;
+    let shared = app.clone();
+    once(&app, post.keyed.clone(), move |keyed| async move {
+        let outcomes = resolve(&shared, starts, keyed, Some(batch_body)).await?;
+        Ok(Reply::new(OK, batch_body(&outcomes)))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBatch {
+    runs: Vec<Box<RawValue>>,
+}
+
+/// A member of a batch: a start with the workflow's name beside it. The input stays as it was written.
+fn named(text: &RawValue) -> Result<(String, Start), Problem> {
+    let invalid = |error: serde_json::Error| {
+        Problem::new(ApiCode::InvalidRequest, format!("a run of the batch is not understood: {error}"))
+    };
+    let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text.get()).map_err(invalid)?;
+    let workflow = members.remove("workflow").map_or(Ok(String::new()), |name| serde_json::from_str(name.get()));
+    let rest = serde_json::value::to_raw_value(&members).map_err(invalid)?;
+    Ok((workflow.map_err(invalid)?, serde_json::from_str(rest.get()).map_err(invalid)?))
+}
+
+fn batch_body(outcomes: &[Outcomed]) -> Value {
+    let outcomes: Vec<Value> = outcomes
+        .iter()
+        .map(|outcome| match outcome {
+            Ok(reply) => json!({ "status": reply.status.as_u16(), "run": reply.body }),
+            Err(problem) => {
+                let problem = problem.to_json();
+                json!({ "status": problem["status"], "problem": problem })
+            }
+        })
+        .collect();
+    json!({ "outcomes": outcomes })
+}
+
+type Outcomed = Result<Reply, Problem>;
+
+/// Resolves starts, each to a new run, the one that has its run key, or a refusal; and keeps the new ones with the answer, all at
+/// once. Where a run key was taken in between, nothing has been kept, and all is resolved anew.
+async fn resolve(
+    app: &App,
+    starts: Vec<(String, Start)>,
+    keyed: Option<Keyed>,
+    whole: Option<fn(&[Outcomed]) -> Value>,
+) -> Result<Vec<Outcomed>, Problem> {
+    loop {
+        let mut new: Vec<NewRun> = Vec::new();
+        let mut taken: HashMap<String, Asked> = HashMap::new();
+        let mut outcomes: Vec<Outcomed> = Vec::with_capacity(starts.len());
+        for (workflow, start) in &starts {
+            let outcome = one(app, workflow, start, &mut taken).await;
+            outcomes.push(outcome.map(|found| match found {
+                Found::Existing(body) => Reply::new(OK, body),
+                Found::New(run) => {
+                    let body = views::new_run(&run);
+                    new.push(*run);
+                    Reply::new(StatusCode::CREATED, body)
+                }
+            }));
+        }
+        let answer = keyed.as_ref().and_then(|keyed| {
+            let kept = !new.is_empty();
+            match (whole, &outcomes[..]) {
+                (Some(body), all) => Some(keyed.answer(OK, &body(all), kept)),
+                (None, [Ok(reply)]) => Some(keyed.answer(reply.status, &reply.body, kept)),
+                // A refusal leaves the key unused.
+                (None, _) => None,
+            }
+        });
+        if new.is_empty() && answer.is_none() {
+            return Ok(outcomes);
+        }
+        match app.engine.start_all(new, answer).await {
+            Ok(_) => return Ok(outcomes),
+            Err(StoreError::RunKeyTaken(_)) => {}
+            Err(StoreError::NoSuchModule(digest)) => {
+                return Err(Problem::new(ApiCode::NotFound, format!("module {digest} was taken away")));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A run that an earlier start of the same batch has its run key for.
+struct Asked {
+    run: RunId,
+    workflow: String,
+    input: Json,
+    view: Value,
+}
+
+enum Found {
+    New(Box<NewRun>),
+    Existing(Value),
+}
+
+async fn one(app: &App, workflow: &str, start: &Start, taken: &mut HashMap<String, Asked>) -> Result<Found, Problem> {
+    let invalid = |text: String| Problem::new(ApiCode::InvalidRequest, text);
+    let input = match &start.input {
+        Some(raw) => Json::parse(raw.get()).map_err(|error| invalid(format!("input: {error}")))?,
+        None => Json::null(),
+    };
+    check_tags(&start.tags)?;
+    if let Some(run_key) = &start.run_key {
+        idempotency::check_key(run_key).map_err(|error| invalid(format!("runKey: {error}")))?;
+        if let Some(first) = taken.get(run_key) {
+            return match first.workflow == workflow && first.input.same_value(&input) {
+                true => Ok(Found::Existing(first.view.clone())),
+                false => Err(conflict(run_key, &first.run)),
+            };
+        }
+        if let Some(row) = app.reads().run_by_run_key(run_key)? {
+            return existing(app, &row, workflow, &input, run_key);
+        }
+    }
+    let digest = match &start.digest {
+        Some(digest) => Digest::from_text(digest.clone()),
+        None => active(app, workflow)?,
+    };
+    if app.reads().module_row(&digest)?.is_none() {
+        let text = format!("there is no module {digest}");
+        return Err(Error::new(stepwell_core::error::Code::InvalidModule, text).into());
+    }
+    let run = app.engine.prepare(StartRun {
+        run_key: start.run_key.clone(),
+        run_timeout_ms: start.run_timeout_ms,
+        tags: start.tags.clone().into_iter().collect(),
+        delay_ms: start.delay_ms,
+        ..StartRun::new(digest, Some(workflow.to_owned()), input.clone())
+    });
+    let run = run.await?;
+    if let Some(run_key) = &start.run_key {
+        let view = views::new_run(&run);
+        let asked = Asked { run: run.run.clone(), workflow: workflow.to_owned(), input, view };
+        taken.insert(run_key.clone(), asked);
+    }
+    Ok(Found::New(Box::new(run)))
+}
+
+fn active(app: &App, workflow: &str) -> Result<Digest, Problem> {
+    let active = app.reads().active_of(workflow)?;
+    active.map(|active| active.digest).ok_or_else(|| {
+        let text = format!("no module is active for workflow {workflow:?}; upload one, or activate one that has it");
+        Problem::new(ApiCode::NotActive, text)
+    })
+}
+
+/// The run that has the run key, if it is what is asked for.
+fn existing(app: &App, row: &RunRow, workflow: &str, input: &Json, run_key: &str) -> Result<Found, Problem> {
+    let same = row.workflow == workflow && input_of(app, row)?.same_value(input);
+    if same { Ok(Found::Existing(views::run(row))) } else { Err(conflict(run_key, &row.run)) }
+}
+
+fn input_of(app: &App, row: &RunRow) -> Result<Json, Problem> {
+    let unreadable = |why: &str| Problem::new(ApiCode::Internal, format!("the input of run {} {why}", row.run));
+    let first = app.reads().entries(row.key, 0, 1)?;
+    let (seq, bytes) = first.first().ok_or_else(|| unreadable("is missing"))?;
+    let entry = codec::decode(*seq, bytes).map_err(|error| unreadable(&format!("cannot be read: {error}")))?;
+    match entry.record {
+        Record::Started(started) => Ok(started.input.clone()),
+        _ => Err(unreadable("is not where it should be")),
+    }
+}
+
+fn conflict(run_key: &str, run: &RunId) -> Problem {
+    let text = format!("the run key {run_key:?} belongs to run {run}, which is of another workflow or input");
+    Problem::new(ApiCode::RunKeyConflict, text).with("run", run.as_str())
+}
+
+fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Problem> {
+    let max = limits::MAX_NAME_BYTES;
+    let fits = |text: &str| (1..=max).contains(&text.len()) && !text.chars().any(char::is_control);
+    if tags.len() > MAX_TAGS || !tags.iter().all(|(name, value)| fits(name) && fits(value)) {
+        let text = format!("tags: at most {MAX_TAGS}; name and value have 1 to {max} bytes, no control characters");
+        return Err(Problem::new(ApiCode::InvalidRequest, text));
+    }
+    Ok(())
+}

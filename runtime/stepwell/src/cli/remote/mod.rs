@@ -1,0 +1,17 @@
+//! The commands that are clients of a server.
+
+mod client;
+mod deploy;
+mod events;
+mod modules;
+mod runs;
+mod start;
+mod token;
+
+pub(super) use client::ServerArgs;
+pub(super) use deploy::{DeployArgs, deploy};
+pub(super) use events::{EventsArgs, events};
+pub(super) use modules::{ModulesArgs, modules};
+pub(super) use runs::{cancel, watch};
+pub(super) use start::{StartArgs, start};
+pub(super) use token::{TokenArgs, token};

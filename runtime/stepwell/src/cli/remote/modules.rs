@@ -1,0 +1,114 @@
+//! `stepwell modules`: the modules of a server.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::client::{Client, Sent, ServerArgs, segment};
+
+/// Arguments of `stepwell modules`.
+#[derive(Debug, Args)]
+pub(crate) struct ModulesArgs {
+    #[command(subcommand)]
+    command: ModulesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ModulesCommand {
+    /// List modules with their workflows; those that are active are marked with a star.
+    List(Common),
+    /// Show a module: its workflows, and what it may do.
+    Show {
+        /// The module.
+        digest: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Let new runs of a workflow start on a module.
+    Activate {
+        /// The workflow.
+        workflow: String,
+        /// The module.
+        digest: String,
+        /// Change nothing; say how the open runs would replay on it.
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Take a module away that nobody needs.
+    Delete {
+        /// The module.
+        digest: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
+    match args.command {
+        ModulesCommand::List(common) => {
+            let list = Client::new(&common.server)?.get("/v1/modules").await?;
+            for module in list["modules"].as_array().into_iter().flatten() {
+                if common.json {
+                    anstream::println!("{module}");
+                } else {
+                    anstream::println!("{}  {}", module["digest"].as_str().unwrap_or_default(), names(module));
+                }
+            }
+        }
+        ModulesCommand::Show { digest, common } => {
+            let module = Client::new(&common.server)?.get(&format!("/v1/modules/{}", segment(&digest))).await?;
+            if common.json {
+                anstream::println!("{module}");
+            } else {
+                anstream::println!("{module:#}");
+            }
+        }
+        ModulesCommand::Activate { workflow, digest, dry_run, common } => {
+            let body = json!({ "digest": digest, "dryRun": dry_run });
+            let path = format!("/v1/workflows/{}/activate", segment(&workflow));
+            let answer = Client::new(&common.server)?.post(&path, Sent::json(&body, None)).await?;
+            if common.json {
+                anstream::println!("{answer}");
+            } else if dry_run {
+                report(&answer["report"]);
+            }
+        }
+        ModulesCommand::Delete { digest, common } => {
+            Client::new(&common.server)?.delete(&format!("/v1/modules/{}", segment(&digest))).await?;
+        }
+    }
+    Ok(())
+}
+
+fn names(module: &Value) -> String {
+    let active = module["active"].as_array().cloned().unwrap_or_default();
+    let names = module["workflows"].as_array().into_iter().flatten().filter_map(|workflow| {
+        let name = workflow["name"].as_str()?;
+        Some(if active.contains(&json!(name)) { format!("{name}*") } else { name.to_owned() })
+    });
+    names.collect::<Vec<_>>().join(" ")
+}
+
+fn report(report: &Value) {
+    anstream::println!("{} open runs replayed, {} of them clean", report["checked"], report["clean"]);
+    for one in report["differing"].as_array().into_iter().flatten() {
+        let (run, difference) =
+            (one["run"].as_str().unwrap_or_default(), one["difference"].as_str().unwrap_or_default());
+        anstream::println!("{run}  {difference}");
+    }
+    for one in report["failing"].as_array().into_iter().flatten() {
+        anstream::println!("{}  cannot be replayed: {}", one["run"].as_str().unwrap_or_default(), one["error"]);
+    }
+}

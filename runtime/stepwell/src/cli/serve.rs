@@ -1,0 +1,83 @@
+//! `stepwell serve`: the server. It drives every run of its data directory until it is told to end.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::exit::Exit;
+use super::signals::Signals;
+use super::{DataDir, DurabilityArg, open};
+use crate::api::{Server, ServerSettings};
+
+/// Arguments of `stepwell serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  stepwell serve
+  stepwell serve --listen 127.0.0.1:8080 --data-dir /var/lib/stepwell
+  stepwell token create ops --scope admin --data-dir /var/lib/stepwell
+  stepwell serve --listen 0.0.0.0:7070 --data-dir /var/lib/stepwell
+
+SIGTERM or Ctrl-C ends it: requests under way are answered, runs are left where they are and go on with the next start.")]
+pub(super) struct ServeArgs {
+    /// Address and port. Beyond this machine only when there are tokens.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070", env = "STEPWELL_LISTEN")]
+    listen: SocketAddr,
+    /// A secret for request headers: NAME=env:VARIABLE@HOST or NAME=file:PATH@HOST.
+    #[arg(long = "secret", value_name = "SECRET")]
+    secrets: Vec<String>,
+    /// A destination beyond those that workflows declare: a host, an address or a network. Loopback is always allowed.
+    #[arg(long = "allow-net", value_name = "NET")]
+    allow_net: Vec<String>,
+    /// Runs that may be live at once; more wait their turn.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_live: u32,
+    /// The largest module that is taken, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    max_module_bytes: usize,
+    /// Requests a second that each token may make in the long run; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    rate_limit: u32,
+    /// Print `{"event":"listening","address":...}` on stdout when it takes requests.
+    #[arg(long)]
+    json: bool,
+    /// What a commit withstands.
+    #[arg(long, value_enum, default_value = "disk")]
+    durability: DurabilityArg,
+    #[command(flatten)]
+    data_dir: DataDir,
+}
+
+pub(super) async fn run(args: ServeArgs) -> ExitCode {
+    match serve(args).await {
+        Ok(()) => Exit::Done.into(),
+        Err(exit) => exit,
+    }
+}
+
+async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
+    let mut signals = Signals::listen()?;
+    let outside = open::Outside { secrets: &args.secrets, allow_net: &args.allow_net };
+    let engine = open::engine(&args.data_dir.data_dir, args.durability, &outside, |settings| {
+        settings.max_live = args.max_live as usize;
+    })?;
+    let settings = ServerSettings {
+        listen: args.listen,
+        max_module_bytes: args.max_module_bytes,
+        rate_per_token: args.rate_limit,
+    };
+    let failed = |error: anyhow::Error| Exit::Failed.with(format!("{error:#}"));
+    // Before runs go on: a server that nobody can reach should not drive them.
+    let server = Server::bind(engine.clone(), &settings).await.map_err(failed)?;
+    let address = server.address().map_err(|error| failed(error.into()))?;
+    engine.recover().map_err(|error| Exit::Failed.with(error))?;
+    if args.json {
+        anstream::println!("{}", json!({ "event": "listening", "address": address.to_string() }));
+    } else {
+        anstream::eprintln!("listening on http://{address}");
+    }
+    server.run(signals.next()).await;
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Reads for answering clients, in memory.
+
+use std::collections::BTreeMap;
+
+use stepwell_core::ids::Digest;
+
+use super::MemoryReads;
+use super::reads::module_row;
+use crate::error::Result;
+use crate::rows::{ModuleRow, RunRow};
+use crate::status::Status;
+use crate::store::ClientReads;
+use crate::submission::{Active, Answer, Token};
+
+impl ClientReads for MemoryReads {
+    fn run_by_run_key(&self, run_key: &str) -> Result<Option<RunRow>> {
+        let state = self.state();
+        Ok(state.run_keys.get(run_key).and_then(|&key| state.run(key)).map(|found| found.row.clone()))
+    }
+
+    fn counts(&self, workflow: Option<&str>) -> Result<Vec<(String, Status, u64)>> {
+        let mut counts = BTreeMap::new();
+        for found in &self.state().runs {
+            let row = &found.row;
+            if workflow.is_none_or(|workflow| row.workflow == workflow) {
+                *counts.entry((row.workflow.clone(), row.status)).or_default() += 1;
+            }
+        }
+        Ok(counts.into_iter().map(|((workflow, status), n)| (workflow, status, n)).collect())
+    }
+
+    fn module_row(&self, digest: &Digest) -> Result<Option<ModuleRow>> {
+        Ok(self.state().modules.get(digest).map(module_row))
+    }
+
+    fn active(&self) -> Result<Vec<Active>> {
+        Ok(self.state().active.values().cloned().collect())
+    }
+
+    fn active_of(&self, workflow: &str) -> Result<Option<Active>> {
+        Ok(self.state().active.get(workflow).cloned())
+    }
+
+    fn answer(&self, key: &str) -> Result<Option<Answer>> {
+        Ok(self.state().answers.get(key).cloned())
+    }
+
+    fn token(&self, id: &str) -> Result<Option<Token>> {
+        Ok(self.state().tokens.get(id).cloned())
+    }
+
+    fn tokens(&self) -> Result<Vec<Token>> {
+        let mut tokens: Vec<_> = self.state().tokens.values().cloned().collect();
+        tokens.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));
+        Ok(tokens)
+    }
+}

@@ -1,0 +1,123 @@
+//! What a client's request does to the store, as plain data: its actions and the answer that is given again when it is repeated.
+//!
+//! All of a submission is kept in one transaction, or nothing of it: so an answer is never there without what it speaks of,
+//! nor the other way round.
+
+use stepwell_core::ids::Digest;
+
+use crate::rows::{Delivered, NewEvent, NewModule, NewRun, RunKey};
+
+/// A client's request.
+#[derive(Debug, Clone, Default)]
+pub struct Submission {
+    /// What it does, in order.
+    pub actions: Vec<Action>,
+    /// What is answered, where the client gave a key.
+    pub answer: Option<Answer>,
+}
+
+/// One thing that a request does.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// Starts a run. Its run key must be free and its module in the store.
+    Start(NewRun),
+    /// Puts something into a run's inbox. A repetition, told by its key, is no error.
+    Event(NewEvent),
+    /// Keeps a module, where it is not there yet.
+    AddModule(NewModule),
+    /// New runs of a workflow start on this module from now on. The module must be in the store.
+    Activate {
+        /// The workflow.
+        workflow: String,
+        /// The module.
+        digest: Digest,
+        /// When.
+        at_ms: u64,
+        /// Only where the workflow starts on no module yet; else the submission is outdated.
+        only_if_none: bool,
+    },
+    /// Takes a module away. No run may need it, and no workflow start on it.
+    RemoveModule(Digest),
+    /// Keeps a token.
+    AddToken(Token),
+    /// Lets a token end at this time; at once where the time has come. The token must be there.
+    ExpireToken {
+        /// The token.
+        id: String,
+        /// When.
+        at_ms: u64,
+    },
+    /// Takes answers away that hold their keys no longer.
+    ForgetAnswers {
+        /// Those from before this time.
+        before_ms: u64,
+    },
+}
+
+impl Action {
+    /// How many rows it makes.
+    pub(crate) fn records(&self) -> usize {
+        match self {
+            Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
+            _ => 1,
+        }
+    }
+}
+
+/// An answer under an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The key.
+    pub key: String,
+    /// Who asked.
+    pub principal: String,
+    /// A digest of what was asked.
+    pub fingerprint: String,
+    /// When it was given.
+    pub at_ms: u64,
+    /// It started runs, and so holds its key for as long as they exist.
+    pub kept: bool,
+    /// The HTTP status.
+    pub status: u16,
+    /// The body, JSON.
+    pub body: String,
+}
+
+/// What became of a submission.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// The runs that it started, in order.
+    pub runs: Vec<RunKey>,
+    /// Its events, in order.
+    pub events: Vec<Delivered>,
+    /// Whether its modules were new, in order.
+    pub modules: Vec<bool>,
+}
+
+/// A bearer token, without the secret that proves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Its name, which is part of the token.
+    pub id: String,
+    /// Whose it is.
+    pub principal: String,
+    /// What it is good for, separated by blanks.
+    pub scopes: String,
+    /// A digest of its secret.
+    pub hash: Vec<u8>,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it ends.
+    pub expires_at_ms: Option<u64>,
+}
+
+/// Which module a workflow's new runs start on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Active {
+    /// The workflow.
+    pub workflow: String,
+    /// The module.
+    pub digest: Digest,
+    /// Since when.
+    pub activated_at_ms: u64,
+}

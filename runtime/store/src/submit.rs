@@ -1,0 +1,144 @@
+//! The rules of a submission: everything is checked before the first row is written, so that nothing of a refused one is kept.
+
+use std::collections::HashSet;
+
+use stepwell_core::ids::Digest;
+use stepwell_core::policy::idempotency;
+
+use crate::apply::{Heads, Refusal, add, deliver};
+use crate::error::{Result, StoreError};
+use crate::ledger::Rows;
+use crate::rows::{InboxKind, NewEvent, NewRun};
+use crate::submission::{Action, Answer, Kept, Submission};
+
+pub(crate) fn submit(
+    rows: &mut dyn Rows,
+    heads: &mut Heads,
+    submission: &Submission,
+) -> std::result::Result<Kept, Refusal> {
+    let mut wanted = Wanted::default();
+    if let Some(answer) = &submission.answer {
+        check_answer(rows, answer)?;
+    }
+    for action in &submission.actions {
+        check(rows, heads, action, &mut wanted)?;
+    }
+    let mut kept = Kept::default();
+    for action in &submission.actions {
+        keep(rows, heads, action, &mut kept)?;
+    }
+    if let Some(answer) = &submission.answer {
+        rows.put_answer(answer)?;
+    }
+    Ok(kept)
+}
+
+/// What earlier actions of the same submission have taken or brought.
+#[derive(Default)]
+struct Wanted<'a> {
+    run_ids: HashSet<&'a str>,
+    run_keys: HashSet<&'a str>,
+    modules: HashSet<&'a Digest>,
+}
+
+fn rule<T>(error: StoreError) -> std::result::Result<T, Refusal> {
+    Err(Refusal::Rule(error))
+}
+
+/// The claim of a key is its holder's memory; this is the disk's word, whatever that holder remembers.
+fn check_answer(rows: &mut dyn Rows, answer: &Answer) -> std::result::Result<(), Refusal> {
+    match rows.answer(&answer.key)? {
+        Some(first) if idempotency::holds(first.at_ms, first.kept, answer.at_ms) => rule(StoreError::AlreadyAnswered),
+        _ => Ok(()),
+    }
+}
+
+fn check<'a>(
+    rows: &mut dyn Rows,
+    heads: &mut Heads,
+    action: &'a Action,
+    wanted: &mut Wanted<'a>,
+) -> std::result::Result<(), Refusal> {
+    match action {
+        Action::Start(run) => check_start(rows, run, wanted),
+        Action::Event(event) => check_event(rows, heads, event),
+        Action::AddModule(module) => {
+            wanted.modules.insert(&module.digest);
+            Ok(())
+        }
+        Action::Activate { workflow, digest, only_if_none, .. } => {
+            check_module(rows, digest, wanted)?;
+            if *only_if_none && rows.active(workflow)?.is_some() { rule(StoreError::Outdated) } else { Ok(()) }
+        }
+        Action::RemoveModule(digest) => {
+            check_module(rows, digest, wanted)?;
+            match rows.need_of_module(digest)? {
+                Some(need) => rule(StoreError::ModuleNeeded(need)),
+                None => Ok(()),
+            }
+        }
+        Action::ExpireToken { id, .. } if !rows.has_token(id)? => rule(StoreError::NoSuchToken(id.clone())),
+        Action::AddToken(_) | Action::ExpireToken { .. } | Action::ForgetAnswers { .. } => Ok(()),
+    }
+}
+
+fn check_event(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std::result::Result<(), Refusal> {
+    let Some(head) = heads.get(rows, event.run)? else { return rule(StoreError::NoSuchRun(event.run)) };
+    let first = match &event.dedup {
+        Some(dedup) => rows.event_by_dedup(event.run, dedup)?,
+        None => None,
+    };
+    match first {
+        Some(first) => {
+            // A request to cancel says when it was made, and is the same request all the same.
+            let words = event.kind == InboxKind::Cancel || first.payload == event.payload;
+            let same = (first.kind, &first.name) == (event.kind, &event.name) && words;
+            if same { Ok(()) } else { rule(StoreError::EventDiffers) }
+        }
+        None if head.status.is_finished() => rule(StoreError::Finished { run: event.run, status: head.status }),
+        None => Ok(()),
+    }
+}
+
+fn check_start<'a>(rows: &mut dyn Rows, run: &'a NewRun, wanted: &mut Wanted<'a>) -> std::result::Result<(), Refusal> {
+    if let Some(run_key) = &run.run_key {
+        if let Some((holder, _)) = rows.run_by_run_key(run_key)? {
+            return rule(StoreError::RunKeyTaken(holder));
+        }
+        if !wanted.run_keys.insert(run_key) {
+            return rule(StoreError::Internal("two runs of one submission want the same run key".into()));
+        }
+    }
+    if !wanted.run_ids.insert(run.run.as_str()) || rows.run_by_id(&run.run)?.is_some() {
+        return rule(StoreError::RunExists(run.run.clone()));
+    }
+    check_module(rows, &run.digest, wanted)
+}
+
+fn check_module(rows: &mut dyn Rows, digest: &Digest, wanted: &Wanted<'_>) -> std::result::Result<(), Refusal> {
+    if wanted.modules.contains(digest) || rows.has_module(digest)? {
+        return Ok(());
+    }
+    rule(StoreError::NoSuchModule(digest.clone()))
+}
+
+fn keep(rows: &mut dyn Rows, heads: &mut Heads, action: &Action, kept: &mut Kept) -> std::result::Result<(), Refusal> {
+    match action {
+        Action::Start(run) => kept.runs.push(add(rows, heads, run)?),
+        Action::Event(event) => kept.events.push(deliver(rows, heads, event)?),
+        Action::AddModule(module) => kept.modules.push(rows.add_module(module)?),
+        other => keep_row(rows, other)?,
+    }
+    Ok(())
+}
+
+fn keep_row(rows: &mut dyn Rows, action: &Action) -> Result<()> {
+    match action {
+        Action::Activate { workflow, digest, at_ms, .. } => rows.activate(workflow, digest, *at_ms),
+        Action::RemoveModule(digest) => rows.remove_module(digest),
+        Action::AddToken(token) => rows.add_token(token),
+        Action::ExpireToken { id, at_ms } => rows.expire_token(id, *at_ms),
+        Action::ForgetAnswers { before_ms } => rows.forget_answers(*before_ms),
+        Action::Start(_) | Action::Event(_) | Action::AddModule(_) => Ok(()),
+    }
+}

@@ -1,0 +1,289 @@
+//! Clients' requests: all of one is kept or nothing, its answer with it.
+
+use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::policy::idempotency::ANSWER_KEPT_MS;
+use stepwell_store::{
+    Action, Answer, Append, InboxKind, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey, Status, Store,
+    StoreError, Submission, Token,
+};
+
+use crate::subject::{Subject, WHEN_AWAITED, for_each_store, new_run, start};
+
+for_each_store!(
+    WHEN_AWAITED,
+    runs_and_their_answer_are_kept_together,
+    of_a_refused_submission_nothing_is_kept,
+    a_failed_commit_keeps_neither_runs_nor_answer,
+    an_answered_key_starts_nothing,
+    an_event_is_the_one_that_came_with_its_key,
+    a_module_stays_while_it_is_needed,
+    a_workflow_is_activated_once_by_an_upload,
+    tokens_end,
+    runs_are_found_by_what_they_were_started_with,
+    counts_follow_the_runs,
+    a_delayed_run_has_its_timer,
+    what_a_run_has_not_seen_is_told,
+);
+
+fn module(name: &[u8]) -> NewModule {
+    NewModule { digest: Digest::of(name), bytes: name.to_vec(), description: "{}".into(), added_at_ms: 1 }
+}
+
+fn answer(key: &str, at_ms: u64, kept: bool) -> Answer {
+    Answer {
+        key: key.into(),
+        principal: "ana".into(),
+        fingerprint: "f".into(),
+        at_ms,
+        kept,
+        status: 201,
+        body: "{}".into(),
+    }
+}
+
+/// A store that has the module of [`new_run`].
+fn with_module(subject: &Subject) -> &dyn Store {
+    subject.store.put_module(module(b"module")).wait().unwrap();
+    &*subject.store
+}
+
+fn submit(store: &dyn Store, actions: Vec<Action>, answer: Option<Answer>) -> Result<Vec<RunKey>, StoreError> {
+    store.submit(Submission { actions, answer }).wait().map(|kept| kept.runs)
+}
+
+fn keyed(name: &str, run_key: &str) -> Action {
+    Action::Start(NewRun { run_key: Some(run_key.into()), ..new_run(name) })
+}
+
+fn all_runs(store: &dyn Store) -> usize {
+    store.read().runs(&RunFilter::default()).unwrap().runs.len()
+}
+
+fn end(store: &dyn Store, run: RunKey, status: Status) {
+    store.flush(store.append(Append::entries(run, 1, Vec::new()).with_change(RunChange::to(status, 9)))).unwrap();
+}
+
+fn runs_and_their_answer_are_kept_together(subject: Subject) {
+    let store = with_module(&subject);
+    let commits = store.commits();
+    let starts = vec![keyed("run_1", "a"), keyed("run_2", "b")];
+    let runs = submit(store, starts, Some(answer("k", 5, true))).unwrap();
+    assert_eq!((runs.len(), store.commits()), (2, commits + 1));
+    assert_eq!(store.read().answer("k").unwrap(), Some(answer("k", 5, true)));
+    assert_eq!(store.read().answer("other").unwrap(), None);
+    assert_eq!(store.read().run_by_run_key("b").unwrap().unwrap().key, runs[1]);
+    assert_eq!(store.read().journal(runs[0]).unwrap().len(), 1);
+}
+
+fn of_a_refused_submission_nothing_is_kept(subject: Subject) {
+    let store = with_module(&subject);
+    start(store, "run_0");
+    let missing = Action::Start(NewRun { digest: Digest::of(b"missing"), ..new_run("run_3") });
+    submit(store, vec![keyed("run_1", "a")], None).unwrap();
+    let refusals = [
+        (keyed("run_2", "a"), StoreError::RunKeyTaken(RunId::new("run_1"))),
+        (Action::Start(new_run("run_0")), StoreError::RunExists(RunId::new("run_0"))),
+        (missing, StoreError::NoSuchModule(Digest::of(b"missing"))),
+        (Action::ExpireToken { id: "t".into(), at_ms: 1 }, StoreError::NoSuchToken("t".into())),
+    ];
+    for (refused, error) in refusals {
+        // What comes before it in the same submission is not kept either; another one in the same transaction is.
+        let both =
+            Submission { actions: vec![Action::Start(new_run("run_9")), refused], answer: Some(answer("k", 5, true)) };
+        let (first, other) = (store.submit(both), store.submit(Submission::default()));
+        assert_eq!(first.wait(), Err(error));
+        assert!(other.wait().is_ok());
+        assert_eq!((all_runs(store), store.read().answer("k").unwrap()), (2, None));
+    }
+}
+
+fn a_failed_commit_keeps_neither_runs_nor_answer(subject: Subject) {
+    let store = with_module(&subject);
+    subject.failures.fail_next_commit(StoreError::DiskFull("no room".into()));
+    let start = || vec![keyed("run_1", "a")];
+    let failed = submit(store, start(), Some(answer("k", 5, true)));
+    assert_eq!(failed, Err(StoreError::DiskFull("no room".into())));
+    assert_eq!((all_runs(store), store.read().answer("k").unwrap()), (0, None));
+    assert_eq!(store.read().counts(None).unwrap(), []);
+    submit(store, start(), Some(answer("k", 6, true))).unwrap();
+    assert_eq!(all_runs(store), 1);
+}
+
+fn an_answered_key_starts_nothing(subject: Subject) {
+    let store = with_module(&subject);
+    let start = |name: &str| vec![Action::Start(new_run(name))];
+    submit(store, start("run_1"), Some(answer("k", 5, false))).unwrap();
+    let again = |name: &str, at_ms| submit(store, start(name), Some(answer("k", at_ms, true)));
+    assert_eq!(again("run_2", 5 + ANSWER_KEPT_MS - 1), Err(StoreError::AlreadyAnswered));
+    assert!(again("run_2", 5 + ANSWER_KEPT_MS).is_ok(), "after a day the key is free");
+    assert_eq!(again("run_3", 5 + 9 * ANSWER_KEPT_MS), Err(StoreError::AlreadyAnswered), "runs hold theirs");
+    assert_eq!(all_runs(store), 2);
+    submit(store, Vec::new(), Some(answer("old", 7, false))).unwrap();
+    submit(store, vec![Action::ForgetAnswers { before_ms: 8 }], None).unwrap();
+    assert_eq!(store.read().answer("old").unwrap(), None);
+    assert!(store.read().answer("k").unwrap().is_some());
+}
+
+fn an_event_is_the_one_that_came_with_its_key(subject: Subject) {
+    let store = &*subject.store;
+    let key = start(store, "run_1");
+    let event = |payload: &str, kind| {
+        let (payload, dedup) = (payload.into(), Some("k".into()));
+        Action::Event(NewEvent { run: key, kind, name: "paid".into(), payload, dedup })
+    };
+    let send = |action| store.submit(Submission { actions: vec![action], answer: None }).wait();
+    assert!(!send(event("1", InboxKind::Event)).unwrap().events[0].repeated);
+    assert!(send(event("1", InboxKind::Event)).unwrap().events[0].repeated);
+    assert_eq!(send(event("2", InboxKind::Event)), Err(StoreError::EventDiffers));
+    assert_eq!(send(event("1", InboxKind::Cancel)), Err(StoreError::EventDiffers));
+    end(store, key, Status::Succeeded);
+    assert!(send(event("1", InboxKind::Event)).unwrap().events[0].repeated, "the first one came in time");
+    let inbox = store.read().inbox(key, 0).unwrap();
+    assert_eq!((inbox.len(), inbox[0].kind), (1, InboxKind::Event));
+}
+
+fn a_module_stays_while_it_is_needed(subject: Subject) {
+    let store = with_module(&subject);
+    let digest = || Digest::of(b"module");
+    let remove = || submit(store, vec![Action::RemoveModule(digest())], None);
+    let key = start(store, "run_1");
+    let other = start(store, "run_2");
+    let needed = |who: &str| matches!(remove(), Err(StoreError::ModuleNeeded(text)) if text.contains(who));
+    assert!(needed("run_1"));
+    end(store, other, Status::Succeeded);
+    end(store, key, Status::Failed);
+    assert!(needed("run_1"), "a failed run can be taken up");
+    let again = Append::entries(key, 1, Vec::new()).with_change(RunChange::to(Status::Cancelled, 10));
+    store.recover(key);
+    store.flush(store.append(Append { reopens: true, ..again })).unwrap();
+    let activate = |workflow: &str, name: &[u8]| Action::Activate {
+        workflow: workflow.into(),
+        digest: Digest::of(name),
+        at_ms: 3,
+        only_if_none: false,
+    };
+    submit(store, vec![activate("checkout", b"module")], None).unwrap();
+    assert!(needed("checkout"));
+    let missing = submit(store, vec![activate("checkout", b"missing")], None);
+    assert_eq!(missing, Err(StoreError::NoSuchModule(Digest::of(b"missing"))));
+    submit(store, vec![Action::AddModule(module(b"newer")), activate("checkout", b"newer")], None).unwrap();
+    remove().unwrap();
+    assert_eq!(store.read().module_row(&digest()).unwrap(), None);
+    assert_eq!(remove(), Err(StoreError::NoSuchModule(digest())));
+    assert_eq!(submit(store, vec![keyed("run_3", "a")], None), Err(StoreError::NoSuchModule(digest())));
+}
+
+fn a_workflow_is_activated_once_by_an_upload(subject: Subject) {
+    let store = &*subject.store;
+    let upload = |name: &[u8]| {
+        let digest = Digest::of(name);
+        let activate = Action::Activate { workflow: "w".into(), digest, at_ms: 3, only_if_none: true };
+        submit(store, vec![Action::AddModule(module(name)), activate], None)
+    };
+    upload(b"first").unwrap();
+    assert_eq!(upload(b"second"), Err(StoreError::Outdated));
+    let active = store.read().active_of("w").unwrap().unwrap();
+    assert_eq!((active.digest, active.activated_at_ms), (Digest::of(b"first"), 3));
+    assert_eq!(store.read().active().unwrap().len(), 1);
+    assert_eq!(store.read().modules().unwrap().len(), 1);
+    assert_eq!(store.read().active_of("v").unwrap(), None);
+}
+
+fn tokens_end(subject: Subject) {
+    let store = &*subject.store;
+    let token = |id: &str, created_at_ms| Token {
+        id: id.into(),
+        principal: "ana".into(),
+        scopes: "read run".into(),
+        hash: vec![1, 2],
+        created_at_ms,
+        expires_at_ms: None,
+    };
+    submit(store, vec![Action::AddToken(token("b", 1)), Action::AddToken(token("a", 2))], None).unwrap();
+    assert_eq!(store.read().tokens().unwrap(), [token("b", 1), token("a", 2)]);
+    submit(store, vec![Action::ExpireToken { id: "a".into(), at_ms: 7 }], None).unwrap();
+    assert_eq!(store.read().token("a").unwrap().unwrap().expires_at_ms, Some(7));
+    assert_eq!(store.read().token("b").unwrap(), Some(token("b", 1)));
+    assert_eq!(store.read().token("c").unwrap(), None);
+}
+
+fn runs_are_found_by_what_they_were_started_with(subject: Subject) {
+    let store = with_module(&subject);
+    let tag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let run = |name: &str, at_ms, tags: &[(String, String)]| {
+        Action::Start(NewRun {
+            created_at_ms: at_ms,
+            run_key: Some(name.into()),
+            tags: tags.to_vec(),
+            ..new_run(&format!("run_{name}"))
+        })
+    };
+    let (red, big) = (tag("colour", "red"), tag("size", "big"));
+    let runs = vec![
+        run("a", 10, &[big.clone(), red.clone()]),
+        run("b", 20, &[red.clone(), tag("size", "small")]),
+        run("c", 30, &[]),
+    ];
+    let keys = submit(store, runs, None).unwrap();
+    let found = |filter: RunFilter| -> Vec<RunKey> {
+        store.read().runs(&filter).unwrap().runs.into_iter().map(|run| run.key).collect()
+    };
+    let all = RunFilter::default;
+    assert_eq!(found(RunFilter { tags: vec![red.clone()], ..all() }), [keys[1], keys[0]]);
+    assert_eq!(found(RunFilter { tags: vec![red.clone(), big.clone()], ..all() }), [keys[0]]);
+    assert_eq!(found(RunFilter { tags: vec![tag("colour", "big")], ..all() }), [0; 0]);
+    assert_eq!(found(RunFilter { run_key: Some("b".into()), ..all() }), [keys[1]]);
+    assert_eq!(found(RunFilter { since_ms: Some(20), ..all() }), [keys[2], keys[1]]);
+    assert_eq!(found(RunFilter { until_ms: Some(20), ..all() }), [keys[0]]);
+    assert_eq!(store.read().run_by_number(keys[0]).unwrap().unwrap().tags, [red, big]);
+}
+
+fn counts_follow_the_runs(subject: Subject) {
+    let store = &*subject.store;
+    let (a, b) = (start(store, "run_1"), start(store, "run_2"));
+    store.start_run(NewRun { workflow: "refund".into(), ..new_run("run_3") }).wait().unwrap();
+    let counts = |workflow| store.read().counts(workflow).unwrap();
+    let one = |workflow: &str, status, n| (workflow.to_owned(), status, n);
+    assert_eq!(counts(None), [one("checkout", Status::Queued, 2), one("refund", Status::Queued, 1)]);
+    let change = |run, status| {
+        store.flush(store.append(Append::entries(run, 1, Vec::new()).with_change(RunChange::to(status, 9)))).unwrap();
+    };
+    change(a, Status::Running);
+    change(a, Status::Running);
+    change(b, Status::Running);
+    change(b, Status::Succeeded);
+    let expected = [one("checkout", Status::Running, 1), one("checkout", Status::Succeeded, 1)];
+    assert_eq!(counts(Some("checkout")), expected);
+    assert_eq!(counts(Some("nothing")), []);
+}
+
+fn a_delayed_run_has_its_timer(subject: Subject) {
+    let store = with_module(&subject);
+    let delayed = NewRun { begins_at_ms: Some(500), ..new_run("run_1") };
+    let key = submit(store, vec![Action::Start(delayed)], None).unwrap()[0];
+    assert_eq!(store.read().due_timers(500, 9).unwrap(), [(500, key)]);
+    assert_eq!(store.read().run_by_number(key).unwrap().unwrap().wake_at_ms, Some(500));
+    store
+        .flush(store.append(Append::entries(key, 1, Vec::new()).with_change(RunChange::to(Status::Running, 9))))
+        .unwrap();
+    assert_eq!(store.read().next_wake().unwrap(), None);
+}
+
+fn what_a_run_has_not_seen_is_told(subject: Subject) {
+    let store = &*subject.store;
+    let key = start(store, "run_1");
+    let unseen = || store.read().unfinished().unwrap().0[0].unseen;
+    assert!(!unseen());
+    let event = NewEvent { run: key, kind: InboxKind::Cancel, name: String::new(), payload: "{}".into(), dedup: None };
+    store.send_event(event).wait().unwrap();
+    assert!(unseen());
+    let seen = RunChange { inbox_seen: Some(1), wake_at_ms: Some(7), ..RunChange::to(Status::Waiting, 2) };
+    store.flush(store.append(Append::entries(key, 1, Vec::new()).with_change(seen))).unwrap();
+    let (runs, _) = store.read().unfinished().unwrap();
+    assert_eq!((runs[0].unseen, runs[0].wake_at_ms, runs[0].status), (false, Some(7), Status::Waiting));
+    // A change that does not say so leaves it.
+    store
+        .flush(store.append(Append::entries(key, 1, Vec::new()).with_change(RunChange::to(Status::Running, 3))))
+        .unwrap();
+    assert!(!unseen());
+}
