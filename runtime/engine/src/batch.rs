@@ -96,6 +96,11 @@ impl Writing {
         self.events.extend(event);
     }
 
+    /// How the run stands by what was handed over.
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
@@ -141,5 +146,6 @@ pub(crate) fn ended(outcome: &RunOutcome) -> (Status, String) {
         RunOutcome::Succeeded(value) => (Status::Succeeded, value.to_string()),
         RunOutcome::Failed(failure) => (Status::Failed, error(failure)),
         RunOutcome::Cancelled(reason) => (Status::Cancelled, error(reason)),
+        RunOutcome::Terminated(reason) => (Status::Terminated, error(reason)),
     }
 }

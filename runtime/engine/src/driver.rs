@@ -8,20 +8,25 @@
 //!                            wait for a message or for time, or give the instance up ────────────────┘
 //! ```
 
+mod asked;
+mod build;
+mod leave;
+
 use std::time::{Duration, Instant};
 
 use stepwell_core::contract::{Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::{Activity, Awaited, Input, Output};
+use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{RunChange, RunKey, Status, StoreError};
+use stepwell_store::{RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use crate::ask::{Answer, Ask};
 use crate::batch::{Writing, ended};
 use crate::clock::{random, real_now_ms};
-use crate::commands::{Handle, Shared};
-use crate::effects::{InFlight, store_error};
+use crate::commands::Handle;
+use crate::effects::InFlight;
 use crate::engine::Engine;
 use crate::watch::RunEvent;
 
@@ -32,8 +37,13 @@ pub(crate) enum Message {
     Settled { exchange: Exchange, evidence: Evidence, answer: Result<Response, Error> },
     /// Something is in the run's inbox.
     Inbox,
-    /// The run is to be cancelled.
-    Cancel(Error),
+    /// There may be something to do for the run.
+    Wake {
+        /// Its journal was written in this process and nothing has run yet: there is nothing to recover.
+        fresh: bool,
+    },
+    /// Somebody asks something of it, and waits for the answer.
+    Ask(Ask, Answer),
     /// The engine stops: the run is to be left where it is.
     Stop,
     /// What was to be durable is not.
@@ -55,11 +65,18 @@ const GRACE_MS: u64 = 50;
 pub(crate) struct Driver {
     pub(crate) engine: Engine,
     pub(crate) key: RunKey,
-    pub(crate) module: Module,
+    /// Once an instance was needed.
+    pub(crate) module: Option<Module>,
     pub(crate) shared: Handle,
     pub(crate) writing: Writing,
     pub(crate) sender: UnboundedSender<Message>,
     pub(crate) messages: UnboundedReceiver<Message>,
+    /// The run has, or may have, something to do; else somebody only wanted an answer.
+    pub(crate) wanted: bool,
+    /// It was set aside by the engine, and is taken up again by a person alone.
+    pub(crate) set_aside: bool,
+    /// When its timer is due, where one is armed.
+    pub(crate) armed: Option<u64>,
     /// Its journal was written in this process and nothing has run yet: there is nothing to recover.
     pub(crate) fresh: bool,
     /// A person asked for this recovery: the limit does not apply.
@@ -73,7 +90,7 @@ pub(crate) struct Driver {
     /// The inbox is to be read, once the run is live.
     pub(crate) inbox: bool,
     /// The place among live instances. Held for as long as there is an instance.
-    pub(crate) _place: OwnedSemaphorePermit,
+    pub(crate) place: Option<OwnedSemaphorePermit>,
 }
 
 impl Driver {
@@ -89,16 +106,19 @@ impl Driver {
                 self.stop().await;
                 continue;
             }
-            if self.invocation.is_none() && !self.is_ending() {
+            while let Ok(message) = self.messages.try_recv() {
+                self.take(message);
+            }
+            if self.end.is_none() && self.invocation.is_none() && self.needs_instance() {
                 self.build().await;
-                if self.end.is_some() {
+                if self.invocation.is_none() {
                     continue;
                 }
             }
             if self.invocation.is_some() {
                 self.turn().await;
             }
-            while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || self.is_ending()) {
+            while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || !self.needs_instance()) {
                 if self.must_stop() {
                     self.stop().await;
                 } else if self.inbox && self.invocation.is_some() && self.shared.lock().machine.is_live() {
@@ -109,38 +129,6 @@ impl Driver {
                 }
             }
         }
-    }
-
-    /// The function has returned, or the host ended the run; only requests are waited for.
-    fn is_ending(&self) -> bool {
-        self.shared.lock().machine.is_ending()
-    }
-
-    /// Makes an instance. A rebuild is durable before it, so that a run which takes the process down with it is counted.
-    async fn build(&mut self) {
-        self.event = None;
-        if !std::mem::take(&mut self.fresh) {
-            let resumed = {
-                let mut shared = self.shared.lock();
-                let Shared { machine, clock, .. } = &mut *shared;
-                machine.resume(clock.now_ms(), std::mem::take(&mut self.by_hand))
-            };
-            if let Err(error) = resumed {
-                self.set_aside(error).await;
-                return;
-            }
-            self.carry_out();
-            if !self.durable().await {
-                return;
-            }
-        }
-        let (workflow, input) = {
-            let shared = self.shared.lock();
-            let started = shared.machine.started();
-            (started.workflow.clone(), started.input.clone())
-        };
-        let commands = Box::new(self.shared.clone());
-        self.invocation = Some(Invocation::new(self.engine.host(), &self.module, commands, &workflow, &input));
     }
 
     /// One turn of the guest, with timers and messages beside it, and what comes of it.
@@ -166,7 +154,7 @@ impl Driver {
                     () = until(voided) => interrupt.interrupt(),
                     () = until(self.stop_at) => {}
                 }
-                if self.end.is_some() || self.stop_is_due() {
+                if self.end.is_some() || self.stop_is_due() || self.shared.lock().machine.is_terminating() {
                     return;
                 }
                 // The attempt whose turn this is was closed, by a cancel for instance: its body need not run on.
@@ -236,8 +224,15 @@ impl Driver {
                 self.in_flight.settled(exchange);
                 self.handle(Input::Settled { exchange, evidence, answer });
             }
-            Message::Inbox => self.inbox = true,
-            Message::Cancel(error) => self.handle(Input::Cancel(error)),
+            Message::Inbox => {
+                self.inbox = true;
+                self.wanted |= !self.set_aside;
+            }
+            Message::Wake { fresh } => {
+                self.fresh |= fresh;
+                self.wanted |= !self.set_aside;
+            }
+            Message::Ask(ask, answer) => self.ask(ask, answer),
             Message::Stop => {
                 let grace = u64::try_from(self.engine.settings().stop_grace.as_millis()).unwrap_or(u64::MAX);
                 self.stop_at.get_or_insert(real_now_ms().saturating_add(grace));
@@ -307,113 +302,6 @@ impl Driver {
             }
         }
         self.writing.hand_over(real_now_ms());
-    }
-
-    /// Gives the instance up where replay brings it back for less than keeping it costs. Says whether that was all.
-    async fn park_if_idle(&mut self) -> bool {
-        let activity = {
-            let shared = self.shared.lock();
-            if !shared.machine.can_park() { None } else { Some(shared.machine.activity()) }
-        };
-        let Some(activity) = activity else { return false };
-        if let Activity::Waiting { what: Awaited::Sleep, until_ms: Some(until_ms) } = activity
-            && self.engine.settings().skip_sleeps
-        {
-            self.shared.lock().clock.skip_to(until_ms);
-            self.time();
-            self.handle(Input::Quiet);
-            return true;
-        }
-        let due = self.due();
-        let near =
-            real_now_ms().saturating_add(u64::try_from(self.engine.settings().keep_quiet.as_millis()).unwrap_or(0));
-        if due.is_some_and(|due| due <= near) {
-            return false;
-        }
-        let now_ms = real_now_ms();
-        let (change, event, end) = match activity {
-            Activity::Blocked(steps) => {
-                let mut change = RunChange::to(Status::Blocked, now_ms);
-                let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
-                change.detail = Some(format!("the outcome of step {} is unknown", names.join(", ")));
-                (change, RunEvent::Blocked(steps), End::Done)
-            }
-            Activity::Waiting { what, until_ms } => {
-                let mut change = RunChange::to(Status::Waiting, now_ms);
-                let what = what.to_string();
-                change.detail = Some(what.clone());
-                change.wake_at_ms = due;
-                (change, RunEvent::Waiting { what, until_ms: due.or(until_ms) }, End::Parked { wake_at_ms: due })
-            }
-            _ => return false,
-        };
-        self.writing.change(change, Some(event));
-        // Before the run is left: whoever takes it up next reads its journal from the disk.
-        if !self.durable().await {
-            return true;
-        }
-        // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
-        if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
-            self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
-            self.take(message);
-            self.handle(Input::Quiet);
-            return true;
-        }
-        self.invocation = None;
-        self.end = Some(end);
-        true
-    }
-
-    fn stop_is_due(&self) -> bool {
-        self.stop_at.is_some_and(|at| real_now_ms() >= at)
-    }
-
-    /// The engine stops, and nothing of the run is under way any more, or its grace is over.
-    fn must_stop(&self) -> bool {
-        self.stop_is_due() || self.stop_at.is_some() && !self.shared.lock().machine.has_attempts_under_way()
-    }
-
-    /// Leaves the run where it is. What is still under way is lost with the process, and the journal says so.
-    async fn stop(&mut self) {
-        self.invocation = None;
-        let mut change = RunChange::to(Status::Queued, real_now_ms());
-        change.detail = Some("stopped with its process; it goes on when it is resumed".to_owned());
-        self.writing.change(change, Some(RunEvent::Parked));
-        self.writing.hand_over(real_now_ms());
-        self.end = Some(End::Done);
-    }
-
-    fn pause(&mut self, error: &Error) {
-        let mut change = RunChange::to(Status::Paused, real_now_ms());
-        change.detail = Some(error.to_string());
-        self.writing.change(change, Some(RunEvent::Paused(error.clone())));
-        self.end = Some(End::Done);
-    }
-
-    async fn set_aside(&mut self, error: Error) {
-        self.pause(&error);
-        self.writing.hand_over(real_now_ms());
-        let _ = self.durable().await;
-    }
-
-    /// Waits until everything handed over is on disk.
-    async fn durable(&mut self) -> bool {
-        let ticket = self.writing.hand_over(real_now_ms());
-        match self.engine.store().durable(ticket).await {
-            Ok(()) => true,
-            Err(error) => {
-                self.store_failed(&error);
-                false
-            }
-        }
-    }
-
-    /// Nothing that followed the lost write may be shown or sent. The run goes on from its journal when it is resumed.
-    fn store_failed(&mut self, error: &StoreError) {
-        tracing::error!(run = self.key, %error, "the store failed; the run stops in this process");
-        self.invocation = None;
-        self.engine.watchers().tell(self.key, &RunEvent::Paused(store_error(error)));
-        self.end = Some(End::Done);
     }
 }
 

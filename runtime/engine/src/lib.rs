@@ -2,6 +2,7 @@
 //!
 //! The CLI and the API reach the rest of Stepwell through [`Engine`], so a local run and the server are the same code.
 
+mod ask;
 mod batch;
 mod clock;
 mod commands;
@@ -17,9 +18,11 @@ mod timers;
 mod verify;
 mod watch;
 
+pub use ask::AskError;
 pub use engine::{Engine, ModuleInfo};
 pub use reach::Reach;
 pub use settings::Settings;
+pub use stepwell_core::run::{Granted, Refusal, RunStatus};
 pub use start::{RunRef, StartRun};
 pub use stepwell_host::http;
 pub use stepwell_store as store;

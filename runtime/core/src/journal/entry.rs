@@ -114,6 +114,28 @@ pub enum Record {
     CancelRequested {
         /// What its open operations fail with.
         error: Error,
+        /// Who asked; nobody did where the run's own time-out cancels it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// The run was asked to end at once. Nothing of it is started or told any more; its end follows once its requests are settled.
+    TerminateRequested {
+        /// What it ends with.
+        error: Error,
+        /// Who asked.
+        by: String,
+    },
+    /// From here on no attempt starts, no timer fires and nothing is delivered.
+    Paused {
+        /// Why, in the words of whoever asked.
+        reason: String,
+        /// Who asked.
+        by: String,
+    },
+    /// The pause is over.
+    Unpaused {
+        /// Who asked.
+        by: String,
     },
     /// The run is being rebuilt from its journal.
     Resumed,
@@ -254,4 +276,6 @@ pub enum RunOutcome {
     Failed(Error),
     /// It was cancelled; the reason is the error.
     Cancelled(Error),
+    /// It was ended at once; the reason is the error.
+    Terminated(Error),
 }

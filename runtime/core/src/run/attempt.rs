@@ -64,6 +64,8 @@ pub(super) enum Why {
     Closed,
     /// The run is at its end.
     RunEnd,
+    /// The run is ended at once.
+    Terminated,
 }
 
 /// An open exchange.
@@ -310,7 +312,7 @@ impl Machine {
     }
 
     fn verdict(&self, op: Operation, error: &Error, ended: &Ended, random: u64) -> Verdict {
-        if matches!(ended.why, Some(Why::Closed | Why::RunEnd)) {
+        if matches!(ended.why, Some(Why::Closed | Why::RunEnd | Why::Terminated)) {
             return Verdict::GiveUp;
         }
         let Some(step) = self.state.step(op) else { return Verdict::GiveUp };
@@ -345,6 +347,7 @@ impl Machine {
             }
             let lost = "the process that executed this attempt ended before the attempt did";
             let (error, why) = match self.abandoned(op) {
+                _ if self.state.terminate.is_some() => (self.gave_up_error(), Why::Terminated),
                 Some(error) => (error, Why::Closed),
                 None => (Error::new(Code::InvocationLost, lost), Why::Lost),
             };

@@ -17,6 +17,9 @@ impl Machine {
             let text = format!("operation {op} cannot be closed inside a step's body");
             return Err(Error::new(Code::OperationInsideStep, text).never_retried());
         }
+        if self.is_terminating() {
+            return Err(self.gave_up_error());
+        }
         if self.state.ops.get(op as usize).is_none() {
             let text = format!("operation {op} cannot be closed: the run has no operation of that number");
             return Err(Error::new(Code::UnknownOperation, text).never_retried());

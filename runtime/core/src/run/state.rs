@@ -34,6 +34,9 @@ pub(super) struct State {
     kept: VecDeque<Event>,
     pub(super) last_event: u64,
     pub(super) cancel: Option<Error>,
+    pub(super) terminate: Option<Error>,
+    /// Nothing starts, falls due or is told until this is over.
+    pub(super) paused: Option<Hold>,
     /// Operations begun before the workflow was told to cancel: that ends them, and not those that clean up after it.
     pub(super) cancelled_ops: usize,
     /// Steps that are ready for an attempt which must be alone in the instance.
@@ -47,6 +50,13 @@ pub(super) struct State {
     pub(super) bytes: usize,
     pub(super) at_ms: u64,
     pub(super) start_ms: u64,
+}
+
+/// A pause, as it is told to people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hold {
+    pub(super) by: String,
+    pub(super) reason: String,
 }
 
 /// A command or delivery of the journal.
@@ -160,6 +170,8 @@ impl State {
             kept: VecDeque::new(),
             last_event: 0,
             cancel: None,
+            terminate: None,
+            paused: None,
             cancelled_ops: 0,
             alone_ready: BTreeSet::new(),
             ended: None,
@@ -252,15 +264,20 @@ impl State {
                 self.kept.push_back(Event { id: *id, name: name.clone(), payload: payload.clone() });
                 self.hand_out(name);
             }
-            Record::CancelRequested { error } => {
+            Record::CancelRequested { error, .. } => {
                 self.cancel = Some(error.clone());
                 self.cancelled_ops = usize::MAX;
                 // Before everything else that is ready: what begins after the request is already cleaning up.
                 self.ready.push_front(Ready::Cancel);
             }
+            Record::TerminateRequested { error, .. } => self.terminate = Some(error.clone()),
+            Record::Paused { reason, by } => self.paused = Some(Hold { by: by.clone(), reason: reason.clone() }),
+            Record::Unpaused { .. } => {
+                self.paused.take().ok_or("the run is not paused")?;
+            }
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
-            Record::Ended { outcome, returned } => self.ended = Some((outcome.clone(), *returned)),
+            Record::Ended { outcome, returned } => self.end(outcome, *returned),
         }
         Ok(())
     }

@@ -38,6 +38,9 @@ enum Command {
     Build(build::BuildArgs),
 }
 
+/// Who it is that asks something of a run: whoever may write to the data directory.
+const BY: &str = "local";
+
 /// Where state is kept.
 #[derive(Debug, Args)]
 struct DataDir {

@@ -59,7 +59,7 @@ impl Lines {
                 Some(format!("  waiting for event {name:?}{until}"))
             }
             Record::EventArrived { name, .. } => Some(format!("  event {name:?} came")),
-            Record::CancelRequested { error } => Some(format!("  cancelling: {}", error.message)),
+            Record::CancelRequested { error, .. } => Some(format!("  cancelling: {}", error.message)),
             _ => None,
         }
     }
@@ -101,6 +101,7 @@ pub(super) fn json_event(event: &RunEvent) -> Value {
             RunOutcome::Succeeded(value) => json!({ "event": "ended", "status": "succeeded", "result": raw(value) }),
             RunOutcome::Failed(error) => json!({ "event": "ended", "status": "failed", "error": error }),
             RunOutcome::Cancelled(error) => json!({ "event": "ended", "status": "cancelled", "error": error }),
+            RunOutcome::Terminated(error) => json!({ "event": "ended", "status": "terminated", "error": error }),
         },
         RunEvent::Paused(error) => json!({ "event": "paused", "error": error }),
         RunEvent::Parked => json!({ "event": "parked" }),

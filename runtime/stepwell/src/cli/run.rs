@@ -10,8 +10,9 @@ use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::json::Json;
-use stepwell_engine::{Engine, RunEvent, RunRef, StartRun, Verdict};
+use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun, Verdict};
 
+use super::BY;
 use super::exit::Exit;
 use super::render::{Lines, json_event};
 use super::{DataDir, DurabilityArg, open, source};
@@ -142,8 +143,11 @@ async fn resume(
     events: &[(String, Json)],
 ) -> Result<(), ExitCode> {
     // Before its events: they wake the run, and must not do so on the code that it is to leave.
-    engine.resume(run, module).await.map_err(|error| {
-        let exit = if error.is(Code::InvalidArgument) { Exit::Usage } else { Exit::NeedsSomebody };
+    engine.resume(run, BY, module).await.map_err(|error| {
+        let exit = match &error {
+            AskError::NoSuchRun(_) | AskError::Refused(_) => Exit::Usage,
+            _ => Exit::NeedsSomebody,
+        };
         exit.with(error)
     })?;
     for (at, (name, payload)) in events.iter().enumerate() {
@@ -269,6 +273,9 @@ async fn conclude(
                 RunOutcome::Failed(error) => Exit::RunFailed.with(format!("run {} failed: {}", run.id, chain(error))),
                 RunOutcome::Cancelled(error) => {
                     Exit::RunFailed.with(format!("run {} was cancelled: {}", run.id, chain(error)))
+                }
+                RunOutcome::Terminated(error) => {
+                    Exit::RunFailed.with(format!("run {} was terminated: {}", run.id, chain(error)))
                 }
             };
             if check {

@@ -123,7 +123,7 @@ fn unknown_comes_before_a_cancel() {
     for effect in [Keyed, Once] {
         let (mut play, attempt) = charge(effect);
         let exchange = play.send(&attempt, post("charge 5"));
-        play.cancel();
+        play.cancel().unwrap();
         play.quiet();
         play.lost(exchange);
         assert_eq!(play.machine.unknown_steps().len(), 1);

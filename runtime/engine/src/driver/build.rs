@@ -1,0 +1,115 @@
+//! Getting an instance: a place among the live ones, the module, and the replay's beginning on record.
+
+use stepwell_core::error::{Code, Error};
+use stepwell_host::Invocation;
+use stepwell_store::{RunChange, Status};
+
+use super::Driver;
+use crate::clock::real_now_ms;
+use crate::commands::Shared;
+use crate::effects::Outside;
+
+impl Driver {
+    /// Whether the run cannot go on without an instance. One that has ended, is ending or is paused has nothing for it to do.
+    pub(super) fn needs_instance(&self) -> bool {
+        let shared = self.shared.lock();
+        let machine = &shared.machine;
+        self.wanted && machine.ended().is_none() && !machine.is_ending() && !machine.is_paused()
+    }
+
+    /// Makes an instance. A rebuild is durable before it, so that a run which takes the process down with it is counted.
+    pub(super) async fn build(&mut self) {
+        self.event = None;
+        if !self.take_place().await {
+            return;
+        }
+        if let Err(error) = self.load().await {
+            self.set_aside(error).await;
+            return;
+        }
+        self.disarm();
+        if self.writing.status() != Status::Running {
+            self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
+        }
+        if std::mem::take(&mut self.fresh) {
+            self.shared.lock().machine.begin();
+        } else {
+            let resumed = {
+                let mut shared = self.shared.lock();
+                let Shared { machine, clock, .. } = &mut *shared;
+                machine.resume(clock.now_ms(), std::mem::take(&mut self.by_hand))
+            };
+            if let Err(error) = resumed {
+                self.set_aside(error).await;
+                return;
+            }
+            self.carry_out();
+            if !self.durable().await {
+                return;
+            }
+        }
+        let (workflow, input) = {
+            let shared = self.shared.lock();
+            let started = shared.machine.started();
+            (started.workflow.clone(), started.input.clone())
+        };
+        let Some(module) = &self.module else { return };
+        let commands = Box::new(self.shared.clone());
+        self.invocation = Some(Invocation::new(self.engine.host(), module, commands, &workflow, &input));
+    }
+
+    /// Waits for a place among live instances, and hears meanwhile what the run is told. `false`: it needs none any more.
+    async fn take_place(&mut self) -> bool {
+        if self.place.is_some() {
+            return true;
+        }
+        let mut place = std::pin::pin!(self.engine.places().clone().acquire_owned());
+        loop {
+            tokio::select! {
+                biased;
+                message = self.messages.recv() => {
+                    if let Some(message) = message {
+                        self.take(message);
+                    }
+                    if self.end.is_some() || self.stop_at.is_some() || !self.needs_instance() {
+                        return false;
+                    }
+                }
+                place = &mut place => {
+                    match place {
+                        Ok(place) => self.place = Some(place),
+                        Err(_) => self.pause(&Error::new(Code::Internal, "the engine is closed")),
+                    }
+                    return self.place.is_some();
+                }
+            }
+        }
+    }
+
+    /// The run's module, and what its workflow may reach.
+    async fn load(&mut self) -> Result<(), Error> {
+        if self.module.is_some() {
+            return Ok(());
+        }
+        let (digest, name) = {
+            let shared = self.shared.lock();
+            (shared.machine.digest().clone(), shared.machine.started().workflow.clone())
+        };
+        let loaded = self.engine.loaded(&digest).await?;
+        let workflow = loaded.workflow(Some(&name))?;
+        self.shared.lock().outside = Outside {
+            client: self.engine.client().clone(),
+            destinations: self.engine.reach().of(workflow)?,
+            secrets: workflow.secrets.clone(),
+        };
+        self.module = Some(loaded.module.clone());
+        Ok(())
+    }
+
+    /// The time at which the run was to be woken is of no use any more.
+    pub(super) fn disarm(&mut self) {
+        if let Some(at_ms) = self.armed.take() {
+            self.engine.timers().remove(&(at_ms, self.key));
+        }
+    }
+}
