@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 /// The `stepwell` program, and the `shop` that stands for the world.
 ///
-/// They are built by cargo on first use, into `CARGO_TARGET_DIR` or the workspace's `target`. `STEPWELL_BIN` names another
-/// `stepwell`, e.g. one that was built to be released; the shop is then built all the same.
+/// `STEPWELL_BIN` and `SHOP_BIN` name them where they are built already. Else cargo builds them on first use, into
+/// `CARGO_TARGET_DIR` or the workspace's `target`.
 pub struct Stepwell;
 
 impl Stepwell {
@@ -15,16 +15,13 @@ impl Stepwell {
     #[must_use]
     pub fn path() -> &'static Path {
         static PATH: OnceLock<PathBuf> = OnceLock::new();
-        PATH.get_or_init(|| match std::env::var_os("STEPWELL_BIN") {
-            Some(path) => PathBuf::from(path),
-            None => built().join("stepwell"),
-        })
+        PATH.get_or_init(|| named("STEPWELL_BIN").unwrap_or_else(|| built().join("stepwell")))
     }
 
     /// The path of `shop`.
     #[must_use]
     pub fn shop() -> PathBuf {
-        built().join("shop")
+        named("SHOP_BIN").unwrap_or_else(|| built().join("shop"))
     }
 
     /// The workspace's folder.
@@ -52,6 +49,10 @@ pub(crate) fn bare(command: &mut Command) {
     command.stdin(Stdio::null());
 }
 
+fn named(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
 /// The folder that the programs are built in.
 fn built() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
@@ -59,11 +60,11 @@ fn built() -> &'static Path {
         let workspace = Stepwell::workspace();
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let status = Command::new(cargo)
-            .args(["build", "--quiet", "-p", "stepwell", "-p", "shop"])
+            .args(["build", "--quiet", "--workspace", "--bins"])
             .current_dir(workspace)
             .status()
             .expect("cargo runs");
-        assert!(status.success(), "cargo build of stepwell and shop: {status}");
+        assert!(status.success(), "cargo build --workspace --bins: {status}");
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), |dir| workspace.join(dir));
         target.join("debug")

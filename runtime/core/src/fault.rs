@@ -35,6 +35,10 @@ pub enum Fault {
     DropEvent,
     /// A key is used for longer than the other side knows it.
     DeadKey,
+    /// A request is sent again while the same one is under way.
+    RepeatUnderWay,
+    /// A key that dies while its request waits to leave is used all the same.
+    DeadKeyAtSend,
     /// A step that was closed or cancelled while its attempt ended is attempted again.
     RetryAbandoned,
     /// The attempt after a trap shares the instance with other bodies.
@@ -81,6 +85,8 @@ impl Fault {
         Self::RetryNonRetriable,
         Self::DropEvent,
         Self::DeadKey,
+        Self::RepeatUnderWay,
+        Self::DeadKeyAtSend,
         Self::RetryAbandoned,
         Self::ShareAfterTrap,
         Self::AcceptUnheard,

@@ -34,6 +34,9 @@ pub const MAX_RECOVERIES: u32 = 10;
 pub const MAX_INSTANCE_MEMORY_BYTES: usize = 128 << 20;
 /// Table elements of an instance, all of its tables together.
 pub const MAX_INSTANCE_TABLE_ELEMENTS: usize = 1_000_000;
+/// Linear memory of all live instances together: beyond it no further one comes to life. Of an image that instances share, only
+/// what each has changed is resident.
+pub const MAX_TOTAL_MEMORY_BYTES: usize = 4 << 30;
 /// Computing time of one turn of workflow code.
 pub const WORKFLOW_TURN_BUDGET_MS: u64 = 10_000;
 /// Computing time of one turn of a step's body.

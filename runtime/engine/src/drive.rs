@@ -60,7 +60,8 @@ impl Taken {
     fn driver(self, engine: &Engine, task: Task) -> Driver {
         let Taken { row, machine } = self;
         let Task { run: key, sender, messages } = task;
-        let outside = Outside { client: engine.client().clone(), destinations: Destinations::None, secrets: Vec::new() };
+        let outside =
+            Outside { client: engine.client().clone(), destinations: Destinations::None, secrets: Vec::new() };
         let clock = RunClock::after(machine.recorded_ms());
         let (store, watchers) = (engine.store().clone(), engine.watchers().clone());
         let writing = Writing::new(key, store, watchers, machine.entries(), row.status);
@@ -84,6 +85,7 @@ impl Taken {
             stop_at: None,
             inbox: true,
             place: None,
+            share: None,
         }
     }
 }

@@ -12,12 +12,13 @@ mod asked;
 mod build;
 mod leave;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stepwell_core::contract::{Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::run::{Input, Output};
-use stepwell_host::{Invocation, Module, TurnDeadline, TurnEnd};
+use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
 use stepwell_store::{RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -26,7 +27,7 @@ use crate::ask::{Answer, Ask};
 use crate::batch::{Writing, ended};
 use crate::clock::{random, real_now_ms};
 use crate::commands::Handle;
-use crate::effects::InFlight;
+use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
 use crate::watch::RunEvent;
 
@@ -91,6 +92,8 @@ pub(crate) struct Driver {
     pub(crate) inbox: bool,
     /// The place among live instances. Held for as long as there is an instance.
     pub(crate) place: Option<OwnedSemaphorePermit>,
+    /// What its instances have of the memory of all, once it has had one.
+    pub(crate) share: Option<Arc<MemoryShare>>,
 }
 
 impl Driver {
@@ -275,11 +278,15 @@ impl Driver {
             match output {
                 Output::Append { entry, bytes } => self.writing.entry(entry, bytes),
                 Output::Deliver(event) => self.event = Some(event),
-                Output::Send { exchange, request, key, .. } => {
+                Output::Send { exchange, request, key, not_after_ms, .. } => {
                     let after = self.writing.hand_over(real_now_ms());
-                    let outside = self.shared.lock().outside.clone();
-                    let store = (self.writing.store().clone(), after);
-                    self.in_flight.send(exchange, request, key, &outside, store, self.sender.clone());
+                    let (outbound, client, not_after_ms) = {
+                        let shared = self.shared.lock();
+                        let not_after_ms = not_after_ms.map(|at_ms| shared.clock.to_real_ms(at_ms));
+                        (shared.outside.outbound(request, key), shared.outside.client.clone(), not_after_ms)
+                    };
+                    let leave = Leave { store: self.writing.store().clone(), after, not_after_ms };
+                    self.in_flight.send(exchange, outbound, client, leave, self.sender.clone());
                 }
                 Output::Abort(exchange) => self.in_flight.abort(exchange),
                 Output::Log(line) => self.writing.log(line),

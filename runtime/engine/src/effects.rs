@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use stepwell_core::contract::{Evidence, Exchange, Request, Response};
+use stepwell_core::contract::{Evidence, Exchange, Request};
 use stepwell_core::error::{Code, Error};
+use stepwell_core::policy::effect::dead_key;
 use stepwell_host::http::{Destinations, HttpClient, Outbound, Teardown, TeardownHandle};
 use stepwell_store::{Store, StoreError, Ticket};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::clock::real_now_ms;
 use crate::driver::Message;
 
 /// What a run may reach outside, and how.
@@ -26,7 +28,7 @@ impl Outside {
         self.client.check(&self.outbound(request.clone(), None))
     }
 
-    fn outbound(&self, request: Request, key_header: Option<String>) -> Outbound {
+    pub(crate) fn outbound(&self, request: Request, key_header: Option<String>) -> Outbound {
         Outbound { request, key_header, destinations: self.destinations.clone(), secrets: Some(self.secrets.clone()) }
     }
 }
@@ -36,30 +38,30 @@ impl Outside {
 pub(crate) struct InFlight(HashMap<Exchange, TeardownHandle>);
 
 impl InFlight {
-    /// Sends a request as soon as `after` is durable, and tells the run's task how it went.
+    /// Sends a request as soon as what led to it is durable, and tells the run's task how it went.
     pub(crate) fn send(
         &mut self,
         exchange: Exchange,
-        request: Request,
-        key: Option<String>,
-        outside: &Outside,
-        (store, after): (Arc<dyn Store>, Ticket),
+        outbound: Outbound,
+        client: HttpClient,
+        leave: Leave,
         driver: UnboundedSender<Message>,
     ) {
         let (handle, teardown) = Teardown::new();
         self.0.insert(exchange, handle);
-        let outbound = outside.outbound(request, key);
-        let client = outside.client.clone();
+        let Leave { store, after, not_after_ms } = leave;
         tokio::spawn(async move {
             let durable = tokio::select! {
                 biased;
                 durable = store.durable(after) => durable,
                 () = teardown.clone().fired() => {
-                    let _ = driver.send(not_sent(exchange));
+                    let _ = driver.send(not_sent(exchange, Error::new(Code::RequestFailed, "the request was given up before it was sent")));
                     return;
                 }
             };
             let message = match durable {
+                // The body may have computed on for long since it asked, and the disk may be slow.
+                Ok(()) if not_after_ms.is_some_and(|at_ms| real_now_ms() >= at_ms) => not_sent(exchange, dead_key()),
                 Ok(()) => {
                     let outcome = client.send(outbound, teardown).await;
                     Message::Settled { exchange, evidence: outcome.evidence, answer: outcome.answer }
@@ -84,10 +86,17 @@ impl InFlight {
     }
 }
 
-fn not_sent(exchange: Exchange) -> Message {
-    let answer: Result<Response, Error> =
-        Err(Error::new(Code::RequestFailed, "the request was given up before it was sent"));
-    Message::Settled { exchange, evidence: Evidence::NotSent, answer }
+/// When a request may leave.
+pub(crate) struct Leave {
+    pub(crate) store: Arc<dyn Store>,
+    /// Once this is durable.
+    pub(crate) after: Ticket,
+    /// And before this real time: its key is dead then.
+    pub(crate) not_after_ms: Option<u64>,
+}
+
+fn not_sent(exchange: Exchange, error: Error) -> Message {
+    Message::Settled { exchange, evidence: Evidence::NotSent, answer: Err(error) }
 }
 
 /// A store's failure as a run's.

@@ -69,6 +69,7 @@ impl Engine {
             cache_dir: Some(settings.data_dir.join("compiled")),
             pool_instances: settings.pool_instances,
             instance_memory_bytes: settings.instance_memory_bytes,
+            total_memory_bytes: settings.total_memory_bytes,
             ..HostSettings::default()
         })?;
         let places = Arc::new(Semaphore::new(settings.max_live));

@@ -19,6 +19,8 @@ pub struct Settings {
     pub pool_instances: u32,
     /// Memory of an instance, in bytes.
     pub instance_memory_bytes: usize,
+    /// Memory of all live instances together, in bytes. Runs beyond it wait their turn; quiet ones give their memory up.
+    pub total_memory_bytes: usize,
     /// Computing time of one turn of workflow code.
     pub workflow_turn: Duration,
     /// Computing time of one turn of a step's body.
@@ -41,6 +43,7 @@ impl Settings {
             max_live: 1_000,
             pool_instances: 64,
             instance_memory_bytes: limits::MAX_INSTANCE_MEMORY_BYTES,
+            total_memory_bytes: limits::MAX_TOTAL_MEMORY_BYTES,
             workflow_turn: Duration::from_millis(limits::WORKFLOW_TURN_BUDGET_MS),
             body_turn: Duration::from_millis(limits::BODY_TURN_BUDGET_MS),
             keep_quiet: Duration::from_millis(50),

@@ -50,7 +50,9 @@ impl Engine {
         };
         let shared = Handle::new(machine, RunClock::default(), outside);
         let commands = Box::new(shared.clone());
-        let mut invocation = Invocation::new(self.host(), &loaded.module, commands, &started.workflow, &started.input);
+        let share = loaded.module.admit(self.host()).await;
+        let mut invocation =
+            Invocation::new(self.host(), &loaded.module, share, commands, &started.workflow, &started.input);
         let mut event: Option<Event> = None;
         loop {
             if !must_return && shared.lock().machine.at_frontier() && event.is_none() {

@@ -6,6 +6,7 @@ use wasmtime::{Engine, Store};
 
 use crate::commands::Commands;
 use crate::limits::Limits;
+use crate::memory::MemoryShare;
 use crate::settings::HostSettings;
 use crate::turn::Shared;
 use crate::wasi::Wasi;
@@ -24,8 +25,10 @@ impl Guest {
         settings: &HostSettings,
         shared: Arc<Shared>,
         commands: Box<dyn Commands>,
+        share: Arc<MemoryShare>,
     ) -> Store<Self> {
-        let guest = Self { commands, shared: shared.clone(), wasi: Wasi::default(), limits: Limits::new(settings) };
+        let guest =
+            Self { commands, shared: shared.clone(), wasi: Wasi::default(), limits: Limits::new(settings, share) };
         let mut store = Store::new(engine, guest);
         store.limiter(|guest| &mut guest.limits);
         store.set_epoch_deadline(1);

@@ -12,6 +12,7 @@ use wasmtime::component::Linker;
 
 use crate::cache::Cache;
 use crate::guest::Guest;
+use crate::memory::Memory;
 use crate::settings::{self, HostSettings};
 use crate::{commands, wasi};
 
@@ -27,6 +28,7 @@ struct Inner {
     pool: Option<Pool>,
     on_demand: Ground,
     cache: Option<Cache>,
+    memory: Arc<Memory>,
     _ticker: Ticker,
 }
 
@@ -61,7 +63,8 @@ impl Host {
         };
         let engines = [Some(&on_demand.engine), pool.as_ref().map(|pool| &pool.ground.engine)];
         let ticker = Ticker::start(engines.into_iter().flatten().cloned().collect())?;
-        Ok(Self(Arc::new(Inner { settings, pool, on_demand, cache, _ticker: ticker })))
+        let memory = Arc::new(Memory::new(settings.total_memory_bytes));
+        Ok(Self(Arc::new(Inner { settings, pool, on_demand, cache, memory, _ticker: ticker })))
     }
 
     /// Whether there is a pool. Without one every instance is made on demand, which costs some 20 us more each.
@@ -72,6 +75,10 @@ impl Host {
 
     pub(crate) fn settings(&self) -> &HostSettings {
         &self.0.settings
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.0.memory
     }
 
     pub(crate) fn pool(&self) -> Option<&Pool> {

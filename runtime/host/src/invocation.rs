@@ -13,6 +13,7 @@ use crate::commands::Commands;
 use crate::convert;
 use crate::guest::Guest;
 use crate::host::Host;
+use crate::memory::MemoryShare;
 use crate::module::Module;
 use crate::trap::{Trap, TrapKind};
 use crate::turn::{Execution, InterruptHandle, Progress, Shared, TurnDeadline};
@@ -36,9 +37,16 @@ pub struct Invocation(Execution<Result<Json, Error>>);
 impl Invocation {
     /// An invocation of one workflow. Nothing runs yet: the first turn instantiates the module, within that turn's deadline.
     #[must_use]
-    pub fn new(host: &Host, module: &Module, commands: Box<dyn Commands>, workflow: &str, input: &Json) -> Self {
+    pub fn new(
+        host: &Host,
+        module: &Module,
+        share: Arc<MemoryShare>,
+        commands: Box<dyn Commands>,
+        workflow: &str,
+        input: &Json,
+    ) -> Self {
         let (workflow, input) = (workflow.to_owned(), input.as_str().to_owned());
-        Self(execution(host, module, commands, |store, instance| {
+        Self(execution(host, module, share, commands, |store, instance| {
             Box::pin(async move {
                 let workflows = instance.stepwell_workflow_workflows();
                 let returned = store
@@ -71,10 +79,14 @@ impl Invocation {
 
 /// Runs `describe` in an instance of its own.
 pub(crate) async fn describe(host: &Host, module: &Module, deadline: TurnDeadline) -> Result<Vec<Definition>, Trap> {
-    let mut execution = execution(host, module, Box::new(Describing { drawn: 0 }), |store, instance| {
+    let share = Arc::new(MemoryShare::uncounted());
+    let commands = Box::new(Describing { drawn: 0 });
+    let mut execution = execution(host, module, share.clone(), commands, |store, instance| {
         Box::pin(instance.stepwell_workflow_workflows().call_describe(store))
     });
-    match execution.turn(None, deadline).await {
+    let progress = execution.turn(None, deadline).await;
+    module.needs_memory(share.bytes());
+    match progress {
         Progress::Returned(definitions) => Ok(definitions),
         Progress::Trapped(trap) => Err(trap),
         Progress::Quiet | Progress::Idle => {
@@ -89,6 +101,7 @@ type Call<'a, R> = Pin<Box<dyn Future<Output = wasmtime::Result<R>> + Send + 'a>
 fn execution<R: Send + 'static>(
     host: &Host,
     module: &Module,
+    share: Arc<MemoryShare>,
     commands: Box<dyn Commands>,
     call: impl for<'a> FnOnce(&'a mut Store<Guest>, &'a Workflow) -> Call<'a, R> + Send + 'static,
 ) -> Execution<R> {
@@ -97,7 +110,7 @@ fn execution<R: Send + 'static>(
     let life = Box::pin(async move {
         // Declared before the store and so dropped after it: the place is free once the instance is gone.
         let (pre, _place) = module.ground(&host)?;
-        let mut store = Guest::store(pre.engine(), host.settings(), of_guest, commands);
+        let mut store = Guest::store(pre.engine(), host.settings(), of_guest, commands, share);
         let result = match pre.instantiate_async(&mut store).await {
             Ok(instance) => call(&mut store, &instance).await,
             Err(error) => Err(error),

@@ -4,6 +4,9 @@
 
 use wasmtime::ResourceLimiter;
 
+use std::sync::Arc;
+
+use crate::memory::MemoryShare;
 use crate::settings::HostSettings;
 use crate::trap::Stop;
 
@@ -12,6 +15,7 @@ use crate::trap::Stop;
 pub(crate) struct Limits {
     memory: Account,
     tables: Account,
+    share: Arc<MemoryShare>,
 }
 
 /// A total with its limit.
@@ -57,10 +61,12 @@ impl Account {
 }
 
 impl Limits {
-    pub(crate) fn new(settings: &HostSettings) -> Self {
+    /// `share` is told how much memory the instance has.
+    pub(crate) fn new(settings: &HostSettings, share: Arc<MemoryShare>) -> Self {
         Self {
             memory: Account::new(settings.instance_memory_bytes),
             tables: Account::new(settings.instance_table_elements),
+            share,
         }
     }
 }
@@ -68,7 +74,10 @@ impl Limits {
 impl ResourceLimiter for Limits {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         match self.memory.grow(current, desired, maximum) {
-            Growth::Allowed => Ok(true),
+            Growth::Allowed => {
+                self.share.grown_to(self.memory.total);
+                Ok(true)
+            }
             Growth::Refused => {
                 self.memory.last = 0;
                 Ok(false)
@@ -104,11 +113,9 @@ mod tests {
     use super::*;
 
     fn limits() -> Limits {
-        Limits::new(&HostSettings {
-            instance_memory_bytes: 100,
-            instance_table_elements: 10,
-            ..HostSettings::default()
-        })
+        let settings =
+            HostSettings { instance_memory_bytes: 100, instance_table_elements: 10, ..HostSettings::default() };
+        Limits::new(&settings, Arc::new(MemoryShare::uncounted()))
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A module: checked against the contract, compiled, ready to be instantiated.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use stepwell_core::contract::Definition;
@@ -14,6 +15,7 @@ use crate::convert;
 use crate::guest::Guest;
 use crate::host::{Ground, Host, Place};
 use crate::invocation;
+use crate::memory::MemoryShare;
 use crate::trap::Trap;
 use crate::turn::TurnDeadline;
 use crate::wasi;
@@ -73,6 +75,8 @@ struct Inner {
     pooled: Option<WorkflowPre<Guest>>,
     /// Made from the pooled one when the pool is full for the first time.
     on_demand: OnceLock<WorkflowPre<Guest>>,
+    /// What an instance has when it begins; 0 until one has.
+    memory_bytes: AtomicUsize,
 }
 
 /// The contract's export, without its version.
@@ -91,9 +95,9 @@ impl Host {
         let ground = pooled.map_or(self.on_demand(), |pool| &pool.ground);
         let pre = link(ground, &component)?;
         let inner = if pooled.is_some() {
-            Inner { digest, pooled: Some(pre), on_demand: OnceLock::new() }
+            Inner { digest, pooled: Some(pre), on_demand: OnceLock::new(), memory_bytes: AtomicUsize::new(0) }
         } else {
-            Inner { digest, pooled: None, on_demand: OnceLock::from(pre) }
+            Inner { digest, pooled: None, on_demand: OnceLock::from(pre), memory_bytes: AtomicUsize::new(0) }
         };
         Ok(Module(Arc::new(inner)))
     }
@@ -192,6 +196,16 @@ impl Module {
     #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.0.digest
+    }
+
+    /// Waits until there is memory for another instance of this, beside all that live. An instance that has described itself has
+    /// shown how much that is.
+    pub async fn admit(&self, host: &Host) -> Arc<MemoryShare> {
+        Arc::new(host.memory().admit(self.0.memory_bytes.load(Relaxed)).await)
+    }
+
+    pub(crate) fn needs_memory(&self, bytes: usize) {
+        self.0.memory_bytes.fetch_max(bytes, Relaxed);
     }
 
     /// Asks the module which workflows it has.

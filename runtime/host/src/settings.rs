@@ -22,6 +22,8 @@ pub struct HostSettings {
     pub instance_memory_bytes: usize,
     /// Table elements of an instance, all of its tables together.
     pub instance_table_elements: usize,
+    /// Memory of all live instances together, in bytes: beyond it no further one comes to life.
+    pub total_memory_bytes: usize,
 }
 
 impl Default for HostSettings {
@@ -31,6 +33,7 @@ impl Default for HostSettings {
             pool_instances: 1_000,
             instance_memory_bytes: limits::MAX_INSTANCE_MEMORY_BYTES,
             instance_table_elements: limits::MAX_INSTANCE_TABLE_ELEMENTS,
+            total_memory_bytes: limits::MAX_TOTAL_MEMORY_BYTES,
         }
     }
 }

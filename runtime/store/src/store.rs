@@ -84,13 +84,14 @@ pub trait Reads: Send + Sync {
     /// [`Corrupt`](crate::StoreError::Corrupt) also where a number is missing.
     fn journal(&self, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>>;
 
-    /// The place of the log's last line.
+    /// The greatest place that a line of the log has.
     ///
     /// # Errors
     /// See [`Reads`].
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>>;
 
-    /// Lines of a run's log after a place, in order, at most `limit`.
+    /// Lines of a run's log in the order in which they were written, at most `limit`: those after the line of a place, or from the
+    /// first.
     ///
     /// # Errors
     /// See [`Reads`].

@@ -125,6 +125,7 @@ async fn perform(heap: &Rc<Heap>, attempt: AttemptRef, act: Act, told: &mut Vec<
             }) as Boxed<Sending>;
             told.extend(first(vec![sending, waiting]).await.1?);
         }
+        Act::GiveUpAndRepeat(call, ms) => told.extend(give_up_and_repeat(heap, attempt, call, ms).await?),
         Act::Delay(ms) => {
             let timer = delay(heap, attempt, ms)?;
             heap.answer(timer).await?;
@@ -222,11 +223,16 @@ fn delay(heap: &Heap, attempt: AttemptRef, ms: u64) -> Result<Exchange, Error> {
 }
 
 /// Sends, awaits, and repeats where the call says so. The status, if there is one that did not fail.
-async fn send(heap: Rc<Heap>, attempt: AttemptRef, call: Call) -> Result<Option<u16>, Error> {
+async fn send(heap: Rc<Heap>, attempt: AttemptRef, call: Call) -> Sending {
     let (asked, what) = request(attempt, &call);
     if !is_safe_method(&asked.method) {
         meant(&heap, attempt, &what);
     }
+    send_what_is_meant(heap, attempt, call).await
+}
+
+async fn send_what_is_meant(heap: Rc<Heap>, attempt: AttemptRef, call: Call) -> Sending {
+    let (asked, what) = request(attempt, &call);
     let mut repetitions = 0;
     loop {
         let answer = match dispatch(&heap, attempt, asked.clone()) {
@@ -250,6 +256,31 @@ async fn send(heap: Rc<Heap>, attempt: AttemptRef, call: Call) -> Result<Option<
             Then::Repeat(most) if repetitions < most => repetitions += 1,
             Then::Fail | Then::Repeat(_) => return Err(error),
         }
+    }
+}
+
+/// Means to have it done once, and does not hear the answer to its first request where that takes too long.
+async fn give_up_and_repeat(heap: &Rc<Heap>, attempt: AttemptRef, call: Call, ms: u64) -> Sending {
+    let (asked, what) = request(attempt, &call);
+    if is_safe_method(&asked.method) {
+        return send(heap.clone(), attempt, call).await;
+    }
+    meant(heap, attempt, &what);
+    let first_request = dispatch(heap, attempt, asked)?;
+    let timer = delay(heap, attempt, ms)?;
+    let (answers, waits) = (heap.clone(), heap.clone());
+    let answered = Box::pin(async move { answers.answer(first_request).await.map(Some) }) as Boxed<Result<_, Error>>;
+    let given_up = Box::pin(async move {
+        let _ = waits.answer(timer).await;
+        Ok(None)
+    });
+    match first(vec![answered, given_up]).await.1? {
+        Some(Answer::Response(response)) if response.status < 400 => {
+            told_done(heap, attempt, &what, &response);
+            Ok(Some(response.status))
+        }
+        Some(Answer::Response(response)) => Err(status_error(&response)),
+        Some(Answer::Elapsed) | None => send_what_is_meant(heap.clone(), attempt, call).await,
     }
 }
 

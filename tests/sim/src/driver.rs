@@ -7,10 +7,11 @@ use std::rc::Rc;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use stepwell_core::contract::{AttemptRef, Event};
+use stepwell_core::contract::{AttemptRef, Event, Evidence, Exchange};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::{AttemptOutcome, Record, Started};
 use stepwell_core::json::Json;
+use stepwell_core::policy::effect::dead_key;
 use stepwell_core::policy::retry::RetryPolicy;
 use stepwell_core::run::{Input, Machine, Output};
 
@@ -59,6 +60,8 @@ pub struct Driver {
     asked: usize,
     /// When difficulties end, in ms since the Unix epoch.
     calm_ms: u64,
+    /// Requests whose keys died before they could leave.
+    refused: Vec<Exchange>,
     crashes_left: u32,
     /// How probable a crash is in each round, while some are left.
     crash_share: f64,
@@ -137,6 +140,7 @@ impl Driver {
             asks: program.asks.iter().map(|(at, ask)| (START_MS + at, *ask)).collect(),
             asked: 0,
             calm_ms: START_MS + rng.random_range(0..300_000),
+            refused: Vec::new(),
             crashes_left: rng.random_range(0..20),
             crash_share: *[0.005, 0.02, 0.08].choose(&mut rng).unwrap_or(&0.02),
             rng,
@@ -156,10 +160,15 @@ impl Driver {
             let flow = self.step()?;
             self.look()?;
             if self.host.borrow().machine.ended().is_some() && flow != Flow::Crashed {
+                if self.pump()? == Flow::Crashed {
+                    continue;
+                }
                 // Its end is visible once it is durable; a crash may come before.
                 if self.flush() == Flow::Moved {
                     return self.over();
                 }
+                self.crash()?;
+                continue;
             }
             if flow == Flow::Still && !self.wait()? {
                 return self.over();
@@ -216,6 +225,10 @@ impl Driver {
                 let (exchange, evidence, answer) = (settlement.exchange, settlement.evidence, settlement.answer);
                 self.handle(Input::Settled { exchange, evidence, answer });
             }
+        }
+        for exchange in std::mem::take(&mut self.refused) {
+            came = true;
+            self.handle(Input::Settled { exchange, evidence: Evidence::NotSent, answer: Err(dead_key()) });
         }
         // Now and then the clock and the outside are a little late.
         if self.chance(0.15) {
@@ -292,11 +305,20 @@ impl Driver {
                 self.check_event(&event)?;
                 return Ok(Next::Turn(event));
             }
-            Output::Send { exchange, attempt, request, key } => {
+            Output::Send { exchange, attempt, request, key, not_after_ms } => {
+                // The body computes on, and the disk is slow.
+                if self.chance(0.05) {
+                    let late_ms = self.rng.random_range(1..1_500);
+                    self.host.borrow_mut().now_ms += late_ms;
+                }
                 if self.crashes_left > 0 && self.chance(0.01) || self.flush() == Flow::Crashed {
                     return Ok(Next::Crash);
                 }
-                self.ledger.leaves(attempt, key.as_deref(), &request.method, &request.url)?;
+                if not_after_ms.is_some_and(|at| self.now() >= at) {
+                    self.refused.push(exchange);
+                    return Ok(Next::Go);
+                }
+                self.ledger.leaves(attempt, key.as_deref(), (&request.method, &request.url), self.now())?;
                 let begun = self.ledger.step(attempt.operation).map(|step| &step.begun);
                 let Some(begun) = begun else { return Err(format!("a request of {attempt:?}, which is no step's")) };
                 let timeout_ms = request.timeout_ms;

@@ -199,7 +199,8 @@ fn acts(rng: &mut SmallRng) -> Vec<Act> {
                 Act::SendAll([vec![first], more].concat())
             }
             67..73 => Act::Fire(call(rng)),
-            73..79 => Act::SendOrDelay(call(rng), duration(rng)),
+            73..76 => Act::SendOrDelay(call(rng), duration(rng)),
+            76..79 => Act::GiveUpAndRepeat(call(rng), duration(rng)),
             79..87 => Act::Delay(duration(rng)),
             87..92 => Act::Token,
             92..96 => Act::Sibling(rng.random_range(0..6)),

@@ -284,7 +284,13 @@ impl Ledger {
     ///
     /// # Errors
     /// What does not hold.
-    pub fn leaves(&mut self, attempt: AttemptRef, key: Option<&str>, method: &str, url: &str) -> Result<(), String> {
+    pub fn leaves(
+        &mut self,
+        attempt: AttemptRef,
+        key: Option<&str>,
+        (method, url): (&str, &str),
+        now_ms: u64,
+    ) -> Result<(), String> {
         if self.terminate.is_some() {
             return Err(format!("a request leaves for {attempt:?}, and the run was terminated"));
         }
@@ -292,7 +298,7 @@ impl Ledger {
         if step.open.is_none_or(|(n, _)| n != attempt.number) {
             return Err(format!("a request leaves for {attempt:?}, which is not recorded as started"));
         }
-        if is_safe_method(method) { Ok(()) } else { step.left(attempt.number, key, method, url) }
+        if is_safe_method(method) { Ok(()) } else { step.left(attempt.number, key, method, url, now_ms) }
     }
 
     /// An event of a step's body.

@@ -142,6 +142,8 @@ pub enum Act {
     Fire(Call),
     /// Sends, and waits for the answer no longer than that, in ms.
     SendOrDelay(Call, u64),
+    /// Sends, gives up after so many ms, and asks for the same again.
+    GiveUpAndRepeat(Call, u64),
     /// Waits, in ms.
     Delay(u64),
     /// Awaits a token that the bodies of an instance share; the first to need it fetches it.

@@ -287,13 +287,19 @@ impl Step {
     /// A recorded request leaves.
     ///
     /// # Errors
-    /// If it was not recorded, or has left before.
-    pub fn left(&mut self, n: u32, key: Option<&str>, method: &str, url: &str) -> Result<(), String> {
+    /// If it was not recorded, has left before, or leaves under a key that has died.
+    pub fn left(&mut self, n: u32, key: Option<&str>, method: &str, url: &str, now_ms: u64) -> Result<(), String> {
         let name = self.name();
+        let (keyed, ttl_ms) = (self.begun.effect == EffectClass::Keyed, self.begun.key_ttl_ms);
         let this = |e: &&mut Effect| {
             e.to_leave == Some(n) && e.key.as_deref() == key && e.what.method == method && e.what.url == url
         };
         match self.effects.iter_mut().find(this) {
+            Some(effect)
+                if keyed && effect.known != Known::NotDone && now_ms >= effect.first_ms.saturating_add(ttl_ms) =>
+            {
+                Err(format!("{name}: {method} {url} leaves under a key that has died"))
+            }
             Some(effect) => {
                 effect.to_leave = None;
                 Ok(())
@@ -311,6 +317,7 @@ impl Step {
         let found = self.effects.get_mut(effect as usize - 1).filter(|effect| effect.in_flight);
         let Some(effect) = found else { return Err(format!("{name}: effect {effect} settles and was not under way")) };
         effect.in_flight = false;
+        effect.to_leave = None;
         self.still_at_it = effect.known == Known::Unknown && matches!(evidence, Evidence::Answered(409 | 425));
         effect.known = match (effect.known, table(evidence, &effect.renew_on)) {
             (_, Known::Done) | (Known::Done, _) => Known::Done,

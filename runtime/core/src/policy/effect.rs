@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::contract::Evidence;
+use crate::error::{Code, Error};
 
 /// Whether the other side has done what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +56,21 @@ pub fn merged(before: Outcome, sent: Outcome) -> Outcome {
         (Outcome::Unknown, _) | (_, Outcome::Unknown) => Outcome::Unknown,
         (before, Outcome::NotDone) => before,
     }
+}
+
+/// Why a request was not sent that something sent before it stands in the way of. The step becomes unknown by it.
+#[must_use]
+pub fn not_sent(why: &str) -> Error {
+    let text = format!("the request was not sent: {why}. Find out what happened, then resolve the step");
+    let mut error = Error::new(Code::OutcomeUnknown, text).never_retried();
+    error.outcome_unknown = true;
+    error
+}
+
+/// [`not_sent`], for a key that the other side may have forgotten.
+#[must_use]
+pub fn dead_key() -> Error {
+    not_sent("the key under which this request may have happened is older than its `keyTtlMs`")
 }
 
 /// Whether a status is worth another attempt. 409 and 425 are where something under the key may have happened: the other side

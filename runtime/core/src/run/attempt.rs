@@ -27,6 +27,8 @@ pub(super) struct LiveAttempt {
     pub(super) open: BTreeMap<Exchange, Open>,
     /// Effects that this attempt has done, or was answered from the record for.
     pub(super) claimed: BTreeSet<u32>,
+    /// Of these, those whose answers its body has been told.
+    pub(super) heard: BTreeSet<u32>,
     /// An unsafe request was refused because of what may have happened, or may happen twice.
     pub(super) refused: bool,
     /// An effect's outcome turned out unknown after the body had answered.
@@ -89,6 +91,7 @@ impl LiveAttempt {
             alone,
             open: BTreeMap::new(),
             claimed: BTreeSet::new(),
+            heard: BTreeSet::new(),
             refused: false,
             untold: false,
             still_at_it: false,
@@ -190,8 +193,11 @@ impl Machine {
 
     /// Whether an unsafe request of the attempt has ended in an unknown outcome that its body has not heard of.
     fn untold_unknown(&self, op: Operation) -> bool {
-        self.told.iter().any(|told| matches!(told, Told::Answered { op: of, .. } if *of == op))
-            && self.state.step(op).is_some_and(super::state::Step::has_unknown)
+        let Some(step) = self.state.step(op) else { return false };
+        self.told.iter().any(|told| match told {
+            Told::Answered { op: of, effect: Some(effect), .. } => *of == op && step.is_unknown(*effect),
+            _ => false,
+        })
     }
 
     /// Closes an attempt from outside its body. The body is told, where it is still there.
@@ -291,13 +297,13 @@ impl Machine {
                 let mut error = error.bounded();
                 error.outcome_unknown = unknown;
                 let may_harm = effect != EffectClass::Repeatable;
-                let lost = matches!(ended.why, Some(Why::Lost | Why::Trapped));
+                let lost = matches!(ended.why, Some(Why::Lost | Why::Trapped | Why::Deadline | Why::Closed));
                 let next = match verdict {
                     _ if effect == EffectClass::Once && (unknown || ended.refused) => Next::Unknown,
                     _ if effect == EffectClass::Keyed && ended.refused => Next::Unknown,
                     Verdict::GiveUp if may_harm && unknown => Next::Unknown,
-                    // Something was done, and its body was lost before it could say so: to call that a failure would have the
-                    // workflow do it again in another way.
+                    // Something was done, and its body did not come to say so: to call that a failure would have the workflow do
+                    // it again in another way.
                     Verdict::GiveUp if may_harm && lost && did => Next::Unknown,
                     Verdict::GiveUp => Next::GiveUp,
                     Verdict::RetryIn(ms) => Next::Retry {

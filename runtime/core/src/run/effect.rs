@@ -42,7 +42,7 @@ impl Machine {
                 _ => self.chosen_key(attempt, &request)?,
             };
             let exchange = self.open_exchange(op, Open::Safe);
-            self.outputs.push(Output::Send { exchange, attempt, request, key });
+            self.outputs.push(Output::Send { exchange, attempt, request, key, not_after_ms: None });
             return Ok(exchange);
         }
         let key = self.chosen_key(attempt, &request)?;
@@ -55,7 +55,7 @@ impl Machine {
         let (Some(step), Some(live)) = (self.state.step(op), self.live.get(&op)) else {
             return Err(Error::new(Code::EffectOutsideStep, "the attempt is not open").never_retried());
         };
-        match plan(step, &live.claimed, &asked, key.as_deref(), now_ms.max(self.state.at_ms)) {
+        match plan(step, (&live.claimed, &live.heard), &asked, key.as_deref(), now_ms.max(self.state.at_ms)) {
             Plan::Recorded(k) => Ok(self.answer_from_record(op, k)),
             Plan::Again(k) => {
                 let key = step.effects.get(k as usize - 1).and_then(|effect| effect.key.clone());
@@ -98,7 +98,7 @@ impl Machine {
         let keyed = step.begun.effect == EffectClass::Keyed;
         Ok(match &request.key {
             EffectKey::Effect if keyed || carries_key_by_default(&request.method) => {
-                Some(key::effect_key(run, id, step.effects.len() as u32 + 1))
+                Some(key::effect_key(run, id, step.keys() + 1))
             }
             EffectKey::Effect => None,
             EffectKey::Attempt => Some(key::idempotency_key(run, id, attempt.number)),
@@ -128,7 +128,9 @@ impl Machine {
         let op = attempt.operation;
         let exchange = self.open_exchange(op, Open::Unsafe(effect));
         let renew_on = request.renew_on.clone();
-        let send = Output::Send { exchange, attempt, request, key: key.clone() };
+        let dies_ms = self.state.step(op).and_then(|step| step.key_dies_ms(effect));
+        let not_after_ms = dies_ms.filter(|_| !planted(Fault::DeadKeyAtSend));
+        let send = Output::Send { exchange, attempt, request, key: key.clone(), not_after_ms };
         let dispatched = Record::Dispatched(Dispatched { op, n: attempt.number, effect, key, what, renew_on });
         if planted(Fault::SendBeforeRecord) {
             self.outputs.push(send);
@@ -147,11 +149,12 @@ impl Machine {
             self.state.step(op).and_then(|step| step.effects.get(effect as usize - 1)).and_then(|e| e.done.clone());
         if let Some(live) = self.live.get_mut(&op) {
             live.claimed.insert(effect);
+            live.heard.insert(effect);
         }
         let (status, answer) = done.unwrap_or((200, None));
         let (headers, body) = answer.map(|answer| (answer.headers, answer.body)).unwrap_or_default();
         let answer = Ok(Answer::Response(Response { status, headers, body, recorded: true }));
-        self.told.push_back(Told::Answered { op, exchange, answer });
+        self.told.push_back(Told::Answered { op, exchange, effect: Some(effect), answer });
         exchange
     }
 
@@ -177,13 +180,17 @@ impl Machine {
         // Unknown here is a safe request that was given up: nobody asks any more.
         let Some(op) = self.exchanges.remove(&exchange) else { return };
         let Some(open) = self.live.get_mut(&op).and_then(|live| live.open.remove(&exchange)) else { return };
-        if let Open::Unsafe(effect) = open {
-            self.effect_settled(op, effect, evidence, &answer, now_ms);
-        }
+        let effect = match open {
+            Open::Unsafe(effect) => {
+                self.effect_settled(op, effect, evidence, &answer, now_ms);
+                Some(effect)
+            }
+            Open::Safe | Open::Delay { .. } => None,
+        };
         let Some(live) = self.live.get_mut(&op) else { return };
         if matches!(live.stage, Stage::Executing) {
             let answer = answer.map(Answer::Response);
-            self.told.push_back(Told::Answered { op, exchange, answer });
+            self.told.push_back(Told::Answered { op, exchange, effect, answer });
         } else {
             self.end_if_settled(op, now_ms, random);
         }
@@ -210,10 +217,12 @@ impl Machine {
             self.record(now_ms, Record::Settled { op, effect, evidence: evidence.clone(), answer: kept });
         }
         let Some(live) = self.live.get_mut(&op) else { return };
-        // Only what was answered is used up: a body that heard nothing repeats it, and must come to the same effect again.
+        // Only what was answered is this attempt's: a body that heard nothing repeats it, and must come to the same effect again.
         if sent == Outcome::Done {
             live.claimed.insert(effect);
         }
+        // The host refused to send under a key that had died since the body asked.
+        live.refused |= answer.as_ref().is_err_and(|error| error.is(Code::OutcomeUnknown));
         live.untold |= after == Outcome::Unknown && !matches!(live.stage, Stage::Executing);
         live.still_at_it = was_unknown && matches!(evidence, Evidence::Answered(409 | 425));
     }

@@ -52,7 +52,13 @@ pub enum Mode {
 #[derive(Debug)]
 pub(super) enum Told {
     Expired(AttemptRef),
-    Answered { op: Operation, exchange: Exchange, answer: Result<Answer, Error> },
+    /// `effect`: what it was an answer to, where that was an unsafe request.
+    Answered {
+        op: Operation,
+        exchange: Exchange,
+        effect: Option<u32>,
+        answer: Result<Answer, Error>,
+    },
 }
 
 /// What happened, other than a command of the guest.
@@ -110,6 +116,9 @@ pub enum Output {
         request: Request,
         /// What the `Idempotency-Key` header is to be.
         key: Option<String>,
+        /// From then on, in ms since the Unix epoch, the other side may have forgotten the key: nothing may leave any more, and
+        /// the request is settled as not sent, with [`dead_key`](crate::policy::effect::dead_key).
+        not_after_ms: Option<u64>,
     },
     /// Tear the request down, and settle it with what is known of it.
     Abort(Exchange),

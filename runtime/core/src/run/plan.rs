@@ -8,7 +8,7 @@ use crate::contract::EffectClass;
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
 use crate::journal::entry::Asked;
-use crate::policy::effect::Outcome;
+use crate::policy::effect::{self, Outcome};
 
 /// What is done with a request.
 #[derive(Debug, PartialEq)]
@@ -32,9 +32,15 @@ fn alike(a: &Asked, b: &Asked) -> bool {
     }
 }
 
-/// Decides. `claimed` holds the effects that this attempt has done or was answered for; `key` is the key that a new effect would
-/// carry.
-pub(super) fn plan(step: &Step, claimed: &BTreeSet<u32>, asked: &Asked, key: Option<&str>, now_ms: u64) -> Plan {
+/// Decides. `claimed` holds the effects that this attempt has done or was answered for, `heard` those whose answers its body was
+/// told; `key` is the key that a new effect would carry.
+pub(super) fn plan(
+    step: &Step,
+    (claimed, heard): (&BTreeSet<u32>, &BTreeSet<u32>),
+    asked: &Asked,
+    key: Option<&str>,
+    now_ms: u64,
+) -> Plan {
     let class = step.begun.effect;
     let effects = || (1..).zip(&step.effects).filter(|(_, effect)| !effect.in_flight);
     let once = class == EffectClass::Once && !planted(Fault::ResendOnce);
@@ -44,15 +50,24 @@ pub(super) fn plan(step: &Step, claimed: &BTreeSet<u32>, asked: &Asked, key: Opt
             "an earlier request of this step may have happened, and its class `once` forbids another",
         );
     }
+    // A body that has given up on an answer, and asks again: while the first request is under way nobody knows what it has done.
+    let under_way = |e: &&Effect| e.in_flight && e.what == *asked;
+    if class != EffectClass::Repeatable
+        && !planted(Fault::RepeatUnderWay)
+        && let Some(effect) = step.effects.iter().find(under_way)
+    {
+        return refuse_under_way(effect);
+    }
     if class != EffectClass::Repeatable && !planted(Fault::IgnoreRecordedAnswer) {
-        let same = effects().find(|(k, e)| e.outcome == Outcome::Done && e.what == *asked && !claimed.contains(k));
+        // A body that asks again before it is told has given up on the answer: it is answered from the record too.
+        let same = effects().find(|(k, e)| e.outcome == Outcome::Done && e.what == *asked && !heard.contains(k));
         if let Some((k, effect)) = same {
             return match &effect.done {
                 Some((_, Some(_))) => Plan::Recorded(k),
                 _ if once => {
                     refuse_unknown("this request was done before, but its answer was too large to be recorded")
                 }
-                _ => again(step, k, effect, now_ms),
+                _ => again(step, k, now_ms),
             };
         }
     }
@@ -61,8 +76,8 @@ pub(super) fn plan(step: &Step, claimed: &BTreeSet<u32>, asked: &Asked, key: Opt
 
     if !planted(Fault::RenewUnknownKey) {
         let unknown = || effects().filter(|(_, e)| e.outcome == Outcome::Unknown && alike(&e.what, asked));
-        if let Some((k, effect)) = unknown().find(|(_, e)| e.what == *asked) {
-            return again(step, k, effect, now_ms);
+        if let Some((k, _)) = unknown().find(|(_, e)| e.what == *asked) {
+            return again(step, k, now_ms);
         }
         if !known && let Some((_, effect)) = unknown().find(|(_, e)| e.key.is_some()) {
             return refuse_reuse(effect, "may have happened");
@@ -88,19 +103,26 @@ pub(super) fn plan(step: &Step, claimed: &BTreeSet<u32>, asked: &Asked, key: Opt
 }
 
 /// The same request under the kept key, while the other side still knows it.
-fn again(step: &Step, k: u32, effect: &Effect, now_ms: u64) -> Plan {
-    let lives = now_ms < effect.first_sent_ms.saturating_add(step.begun.key_ttl_ms);
-    if step.begun.effect == EffectClass::Keyed && !lives && !planted(Fault::DeadKey) {
-        return refuse_unknown("the key under which this request may have happened is older than its `keyTtlMs`");
+fn again(step: &Step, k: u32, now_ms: u64) -> Plan {
+    let dead = step.key_dies_ms(k).is_some_and(|dies_ms| now_ms >= dies_ms);
+    if dead && !planted(Fault::DeadKey) {
+        return Plan::Refuse { error: effect::dead_key(), unknown: true };
     }
     Plan::Again(k)
 }
 
 fn refuse_unknown(why: &str) -> Plan {
-    let text = format!("the request was not sent: {why}. Find out what happened, then resolve the step");
-    let mut error = Error::new(Code::OutcomeUnknown, text).never_retried();
-    error.outcome_unknown = true;
-    Plan::Refuse { error, unknown: true }
+    Plan::Refuse { error: effect::not_sent(why), unknown: true }
+}
+
+/// The attempt fails by this, and the next one is answered from the record, or repeats the request under its key.
+fn refuse_under_way(effect: &Effect) -> Plan {
+    let text = format!(
+        "the request was not sent: the same {} {} of this attempt is still under way. Await its answer; if two of the same are \
+         meant, await one after the other, or give them different labels",
+        effect.what.method, effect.what.url
+    );
+    Plan::Refuse { error: Error::new(Code::OutcomeUnknown, text), unknown: false }
 }
 
 fn refuse_reuse(effect: &Effect, what: &str) -> Plan {

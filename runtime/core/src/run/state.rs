@@ -150,9 +150,31 @@ pub(super) struct Effect {
 }
 
 impl Step {
+    /// Keys under which its requests were sent.
+    pub(super) fn keys(&self) -> u32 {
+        self.effects.iter().filter(|effect| effect.key.is_some()).count() as u32
+    }
+
+    /// When the other side may forget the key of an effect of which something may have happened. Only a `keyed` step relies on it.
+    /// A key that the caller chose may have been sent with more than one effect: it is as old as the first.
+    pub(super) fn key_dies_ms(&self, effect: u32) -> Option<u64> {
+        let effect = self.effects.get(effect as usize - 1)?;
+        if self.begun.effect != EffectClass::Keyed || effect.outcome == Outcome::NotDone {
+            return None;
+        }
+        let same_key = self.effects.iter().filter(|other| other.key == effect.key && other.outcome != Outcome::NotDone);
+        let first_ms = same_key.map(|effect| effect.first_sent_ms).min()?;
+        Some(first_ms.saturating_add(self.begun.key_ttl_ms))
+    }
+
     /// Whether anything sent may have happened. What is under way counts only once its attempt is over.
     pub(super) fn has_unknown(&self) -> bool {
-        self.effects.iter().any(|effect| !effect.in_flight && effect.outcome == Outcome::Unknown)
+        (1..=self.effects.len() as u32).any(|effect| self.is_unknown(effect))
+    }
+
+    pub(super) fn is_unknown(&self, effect: u32) -> bool {
+        let effect = self.effects.get(effect as usize - 1);
+        effect.is_some_and(|effect| !effect.in_flight && effect.outcome == Outcome::Unknown)
     }
 }
 

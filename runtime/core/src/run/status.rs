@@ -180,8 +180,9 @@ impl Machine {
                     self.guest.body_turn(attempt);
                     return Some(Event::Expired(attempt));
                 }
-                Told::Answered { op, exchange, answer } => {
-                    let Some(live) = self.live.get(&op) else { continue };
+                Told::Answered { op, exchange, effect, answer } => {
+                    let Some(live) = self.live.get_mut(&op) else { continue };
+                    live.heard.extend(effect.filter(|effect| live.claimed.contains(effect)));
                     let attempt = crate::contract::AttemptRef { operation: op, number: live.n };
                     self.guest.body_turn(attempt);
                     return Some(Event::Answered(exchange, answer));

@@ -54,7 +54,7 @@ impl Machine {
             if let Some(live) = self.live.get_mut(&op)
                 && matches!(live.open.remove(&exchange), Some(Open::Delay { .. }))
             {
-                self.told.push_back(Told::Answered { op, exchange, answer: Ok(Answer::Elapsed) });
+                self.told.push_back(Told::Answered { op, exchange, effect: None, answer: Ok(Answer::Elapsed) });
             }
         }
     }

@@ -19,6 +19,7 @@ use stepwell_core::error::{Code, Error};
 use stepwell_core::journal::entry::Started;
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
+use stepwell_core::policy::effect::dead_key;
 use stepwell_core::run::{Activity, Granted, Input, Machine, Mode, Output, Refusal};
 
 use replay::Act;
@@ -26,6 +27,9 @@ use show::event_text;
 
 /// When runs begin, in ms since the Unix epoch.
 pub(crate) const START_MS: u64 = 1_000_000;
+/// Of what is due later than this nothing is said.
+const HOUR_MS: u64 = 3_600_000;
+
 /// A run under way.
 pub(crate) struct Play {
     pub(crate) machine: Machine,
@@ -104,9 +108,11 @@ impl Play {
                     }
                     assert!(self.delivered.replace(event).is_none(), "two events in one turn");
                 }
-                Output::Send { request, key, .. } => {
+                Output::Send { request, key, not_after_ms, .. } => {
                     let key = key.as_ref().map(|key| format!(", key {key}")).unwrap_or_default();
-                    self.line("world <-", &format!("{} {}{key}", request.method, request.url));
+                    let until = not_after_ms.filter(|at_ms| *at_ms < self.now_ms + HOUR_MS);
+                    let until = until.map(|at_ms| format!(", within {} ms", at_ms - self.now_ms)).unwrap_or_default();
+                    self.line("world <-", &format!("{} {}{key}{until}", request.method, request.url));
                     self.sent += 1;
                 }
                 Output::Abort(exchange) => {
@@ -238,6 +244,11 @@ impl Play {
     pub(crate) fn not_sent(&mut self, exchange: Exchange) {
         let answer = Err(Error::new(Code::ConnectFailed, "connection refused"));
         self.handle(Input::Settled { exchange, evidence: Evidence::NotSent, answer });
+    }
+
+    /// The host let nothing of the request leave, since its key had died.
+    pub(crate) fn dead(&mut self, exchange: Exchange) {
+        self.handle(Input::Settled { exchange, evidence: Evidence::NotSent, answer: Err(dead_key()) });
     }
 
     /// The requests that were to be torn down since the last call.

@@ -1,5 +1,7 @@
 //! Getting an instance: a place among the live ones, the module, and the replay's beginning on record.
 
+use std::future::Future;
+
 use stepwell_core::error::{Code, Error};
 use stepwell_host::Invocation;
 use stepwell_store::{RunChange, Status};
@@ -25,6 +27,9 @@ impl Driver {
         }
         if let Err(error) = self.load().await {
             self.set_aside(error).await;
+            return;
+        }
+        if !self.take_share().await {
             return;
         }
         self.disarm();
@@ -53,17 +58,35 @@ impl Driver {
             let started = shared.machine.started();
             (started.workflow.clone(), started.input.clone())
         };
-        let Some(module) = &self.module else { return };
+        let (Some(module), Some(share)) = (&self.module, &self.share) else { return };
         let commands = Box::new(self.shared.clone());
-        self.invocation = Some(Invocation::new(self.engine.host(), module, commands, &workflow, &input));
+        self.invocation = Some(Invocation::new(self.engine.host(), module, share.clone(), commands, &workflow, &input));
     }
 
-    /// Waits for a place among live instances, and hears meanwhile what the run is told. `false`: it needs none any more.
+    /// Takes a place among live instances, and a share of the memory of all. `false`: the run needs none any more.
     async fn take_place(&mut self) -> bool {
-        if self.place.is_some() {
-            return true;
+        if self.place.is_none() {
+            let place = self.engine.places().clone().acquire_owned();
+            match self.hearing(place).await {
+                Some(Ok(place)) => self.place = Some(place),
+                Some(Err(_)) => self.pause(&Error::new(Code::Internal, "the engine is closed")),
+                None => {}
+            }
         }
-        let mut place = std::pin::pin!(self.engine.places().clone().acquire_owned());
+        self.place.is_some()
+    }
+
+    async fn take_share(&mut self) -> bool {
+        if let (None, Some(module)) = (&self.share, self.module.clone()) {
+            let engine = self.engine.clone();
+            self.share = self.hearing(async move { module.admit(engine.host()).await }).await;
+        }
+        self.share.is_some()
+    }
+
+    /// Waits, and hears meanwhile what the run is told. `None`: it does not need any more what it waited for.
+    async fn hearing<T>(&mut self, awaited: impl Future<Output = T>) -> Option<T> {
+        let mut awaited = std::pin::pin!(awaited);
         loop {
             tokio::select! {
                 biased;
@@ -72,16 +95,10 @@ impl Driver {
                         self.take(message);
                     }
                     if self.end.is_some() || self.stop_at.is_some() || !self.needs_instance() {
-                        return false;
+                        return None;
                     }
                 }
-                place = &mut place => {
-                    match place {
-                        Ok(place) => self.place = Some(place),
-                        Err(_) => self.pause(&Error::new(Code::Internal, "the engine is closed")),
-                    }
-                    return self.place.is_some();
-                }
+                done = &mut awaited => return Some(done),
             }
         }
     }

@@ -175,9 +175,7 @@ fn journal(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> 
 }
 
 fn logs(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
-    let mut lines = reads.logs(row.key, None, u32::MAX).map_err(|error| Exit::Failed.with(error))?;
-    // They are kept by their place in the run; people want them by time.
-    lines.sort_by_key(|line| line.at_ms);
+    let lines = reads.logs(row.key, None, u32::MAX).map_err(|error| Exit::Failed.with(error))?;
     for line in lines {
         let level = ["trace", "debug", "info", "warn", "error"].get(usize::from(line.level)).copied().unwrap_or("info");
         if json {

@@ -55,7 +55,9 @@ struct State {
 struct RunState {
     row: RunRow,
     journal: Vec<Vec<u8>>,
-    logs: BTreeMap<LogPlace, LogRow>,
+    logs: Vec<LogRow>,
+    /// Where in `logs` the line of a place is.
+    log_places: BTreeMap<LogPlace, usize>,
     inbox: Vec<NewEvent>,
     /// A test said that the journal cannot be read.
     damaged: bool,
@@ -139,7 +141,8 @@ impl Rows for Transaction<'_> {
         self.state.runs.push(RunState {
             row,
             journal: Vec::new(),
-            logs: BTreeMap::new(),
+            logs: Vec::new(),
+            log_places: BTreeMap::new(),
             inbox: Vec::new(),
             damaged: false,
         });
@@ -192,12 +195,18 @@ impl Rows for Transaction<'_> {
 
     fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()> {
         let place = (row.turn, row.index);
-        let logs = &mut self.state.run_mut(run)?.logs;
-        if logs.contains_key(&place) {
+        let found = self.state.run_mut(run)?;
+        if found.log_places.contains_key(&place) {
             return Ok(());
         }
-        logs.insert(place, row.clone());
-        self.on_undo(move |state| state.run_mut(run).map(|found| drop(found.logs.remove(&place))));
+        found.log_places.insert(place, found.logs.len());
+        found.logs.push(row.clone());
+        self.on_undo(move |state| {
+            state.run_mut(run).map(|found| {
+                found.logs.pop();
+                found.log_places.remove(&place);
+            })
+        });
         Ok(())
     }
 

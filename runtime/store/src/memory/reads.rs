@@ -1,7 +1,6 @@
 //! The reading side in memory.
 
 use std::fmt;
-use std::ops::Bound;
 use std::sync::{PoisonError, RwLockReadGuard};
 
 use stepwell_core::ids::{Digest, RunId};
@@ -45,14 +44,14 @@ impl Reads for MemoryReads {
     }
 
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {
-        Ok(self.state().run(run).and_then(|found| found.logs.keys().next_back().copied()))
+        Ok(self.state().run(run).and_then(|found| found.log_places.keys().next_back().copied()))
     }
 
     fn logs(&self, run: RunKey, after: Option<LogPlace>, limit: u32) -> Result<Vec<LogRow>> {
         let state = self.state();
         let Some(found) = state.run(run) else { return Ok(Vec::new()) };
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        Ok(found.logs.range((from, Bound::Unbounded)).take(limit as usize).map(|(_, row)| row.clone()).collect())
+        let from = after.and_then(|place| found.log_places.get(&place)).map_or(0, |at| at + 1);
+        Ok(found.logs.iter().skip(from).take(limit as usize).cloned().collect())
     }
 
     fn run(&self, run: &RunId) -> Result<Option<RunRow>> {

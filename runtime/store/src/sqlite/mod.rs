@@ -3,6 +3,7 @@
 //! One connection writes, under the group's mutex; a few read-only connections answer queries. The settings were measured
 //! before they were chosen, see ARCHITECTURE.md.
 
+mod create;
 mod errors;
 mod lock;
 mod pool;
@@ -90,6 +91,7 @@ impl SqliteLedger {
     /// Those of [`SqliteStore::open`].
     pub fn open(directory: &Path, options: SqliteOptions) -> Result<(Self, SqliteReads)> {
         let lock = DirectoryLock::take(directory)?;
+        create::where_missing(directory, options)?;
         let file = directory.join(DATABASE_FILE);
         let mut connection = Connection::open(&file)?;
         connection.busy_timeout(options.busy_timeout)?;
@@ -162,7 +164,7 @@ impl fmt::Debug for SqliteLedger {
 /// [`Missing`](StoreError::Missing) where there is no database, and those of [`SqliteStore::open`] but for `InUse`.
 pub fn read_only(directory: &Path) -> Result<SqliteReads> {
     let file = directory.join(DATABASE_FILE);
-    if !file.exists() {
+    if !create::is_there(&file) {
         return Err(StoreError::Missing(directory.to_owned()));
     }
     let connection = open_to_read(&file)?;

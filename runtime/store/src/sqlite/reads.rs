@@ -57,8 +57,10 @@ impl Reads for SqliteReads {
     }
 
     fn logs(&self, run: RunKey, after: Option<LogPlace>, limit: u32) -> Result<Vec<LogRow>> {
+        // Rows are numbered as they are written.
         let sql = "SELECT turn, line, at_ms, level, step, text, fields FROM logs
-                   WHERE run = ?1 AND (turn, line) > (?2, ?3) ORDER BY turn, line LIMIT ?4";
+                   WHERE run = ?1 AND rowid > coalesce((SELECT rowid FROM logs WHERE run = ?1 AND turn = ?2 AND line = ?3), 0)
+                   ORDER BY rowid LIMIT ?4";
         let (turn, line) = after.map_or((-1, -1), |(turn, line)| (signed(turn), i64::from(line)));
         self.0.query(|connection| all(connection, sql, params![run, turn, line, limit], log_row))
     }

@@ -80,6 +80,8 @@ CREATE TABLE logs (
     fields TEXT,
     PRIMARY KEY (run, turn, line)
 ) STRICT;
+-- With the number of the row, so in the order of writing.
+CREATE INDEX logs_by_run ON logs (run);
 
 -- One row for each run that is to be woken, so that the next is found without looking at any other.
 CREATE TABLE timers (

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use stepwell_store::{
-    Append, NewEvent, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store, StoreError,
+    Append, NewEvent, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store, StoreError, read_only,
 };
 use tempfile::tempdir;
 
@@ -42,6 +42,41 @@ fn everything_is_there_after_opening_again() {
     store.flush(store.append(numbered(run, 2).with_change(RunChange::to(Status::Running, 80)))).unwrap();
     assert_eq!(store.read().next_wake().unwrap(), None);
     assert!(start(&store, "run_2") > run);
+}
+
+#[test]
+fn a_database_is_there_as_a_whole_or_not_at_all() {
+    let directory = tempdir().unwrap();
+    let missing = Some(StoreError::Missing(directory.path().to_owned()));
+    assert_eq!(read_only(directory.path()).err(), missing);
+    // What a process leaves that dies while it makes one: no reader is shown that, and the next process begins anew.
+    for leftover in ["stepwell.db", "stepwell.db.new-journal"] {
+        std::fs::write(directory.path().join(leftover), "").unwrap();
+    }
+    for leftover in ["stepwell.db.new", "stepwell.db.new-wal"] {
+        std::fs::write(directory.path().join(leftover), "half a database").unwrap();
+    }
+    assert_eq!(read_only(directory.path()).err(), missing);
+    let store = open(directory.path());
+    let run = start(&store, "run_1");
+    let names =
+        std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.contains("new")).collect::<Vec<_>>(), [""; 0]);
+    // One who only reads may come at any time, also once the writer is gone.
+    for store in [Some(store), None] {
+        assert_eq!(read_only(directory.path()).unwrap().journal(run).unwrap().len(), 1);
+        drop(store);
+    }
+}
+
+#[test]
+fn a_write_ahead_log_without_its_database_is_not_overwritten() {
+    let directory = tempdir().unwrap();
+    let log = directory.path().join("stepwell.db-wal");
+    std::fs::write(&log, "the last commits").unwrap();
+    let error = refused(directory.path());
+    assert!(matches!(&error, StoreError::Corrupt(what) if what.contains("without its database")), "{error}");
+    assert_eq!(std::fs::read(&log).unwrap(), b"the last commits");
 }
 
 #[test]

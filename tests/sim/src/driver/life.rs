@@ -136,6 +136,7 @@ impl Driver {
         if machine.entries() != self.store.durable().len() as u64 {
             return Err("the machine counts other entries than there are".to_owned());
         }
+        self.refused.clear();
         self.given = machine.last_event();
         let no_instance = machine.ended().is_some() || machine.is_terminating() || machine.is_paused();
         self.parked = machine.is_paused();

@@ -167,6 +167,20 @@ fn the_key_header_is_what_the_request_says() {
 }
 
 #[test]
+fn keys_are_counted_not_requests() {
+    let (mut play, attempt) = charge(Repeatable);
+    let put = Request { method: "PUT".into(), ..post("without a key") };
+    play.round(&attempt, put, World::Status(204));
+    for n in ["first", "second"] {
+        play.round(&attempt, Request { label: Some(n.into()), ..post(n) }, World::Status(201));
+    }
+    play.finish(&attempt, Ok("1"));
+    play.quiet();
+    play.returns(Ok("1"));
+    play.check("keys_are_counted_not_requests");
+}
+
+#[test]
 fn a_keyed_step_may_not_send_without_a_key_and_keys_every_method() {
     let (mut play, attempt) = charge(Keyed);
     let request = Request { key: EffectKey::None, ..post("x") };

@@ -4,7 +4,7 @@ use super::charge::{World, charge, charge_with};
 use crate::play::{Play, class, declined, post};
 use stepwell_core::contract::EffectClass::{Keyed, Once};
 use stepwell_core::contract::{Answer, Event, Request, StepOptions};
-use stepwell_core::error::Code;
+use stepwell_core::error::{Code, Retryability};
 use stepwell_core::limits::MAX_RECORDED_ANSWER_BYTES;
 
 #[test]
@@ -148,6 +148,111 @@ fn a_key_older_than_its_time_is_not_used_again() {
     play.finish(&next, Err(error));
     play.ends_unknown();
     play.check("a_key_older_than_its_time");
+}
+
+#[test]
+fn a_key_that_dies_before_its_request_leaves_is_not_used() {
+    let options = StepOptions { key_ttl_ms: Some(1_500), ..class(Keyed) };
+    let (mut play, attempt) = charge_with(&options);
+    let next = play.failed_round(&attempt, World::Lost);
+    play.clock(1_499);
+    let exchange = play.send(&next, post("charge 5"));
+    play.note("its body computes on, and the key dies before the turn is over: the host lets nothing leave");
+    play.dead(exchange);
+    let Some(Event::Answered(_, Err(error))) = play.quiet() else { panic!("no answer") };
+    assert!(error.is(Code::OutcomeUnknown), "{error}");
+    play.note("even a body that takes no notice cannot make a success of it");
+    play.finish(&next, Ok("\"charged\""));
+    play.ends_unknown();
+    play.check("a_key_that_dies_before_its_request_leaves");
+}
+
+#[test]
+fn what_is_under_way_is_not_sent_again_by_a_body_that_has_given_up_on_it() {
+    for effect in [Keyed, Once] {
+        let (mut play, attempt) = charge(effect);
+        let exchange = play.send(&attempt, post("charge 5"));
+        let error = play.send_refused(&attempt, post("charge 5"));
+        assert!(error.is(Code::OutcomeUnknown) && error.retryability == Retryability::Retry, "{error:?}");
+        let other = play.send(&attempt, Request { label: Some("tip".into()), ..post("charge 5") });
+        play.answered(other, 201, "tip");
+        play.quiet();
+        play.finish(&attempt, Err(error));
+        play.note("the attempt ends once its request has");
+        play.answered(exchange, 201, "ch_1");
+        play.next_due();
+        let next = play.attempt();
+        play.send(&next, post("charge 5"));
+        assert!(matches!(play.quiet(), Some(Event::Answered(_, Ok(Answer::Response(r)))) if r.recorded));
+        play.finish(&next, Ok("1"));
+        play.quiet();
+        play.returns(Ok("1"));
+        play.check(&format!("what_is_under_way_{effect:?}").to_lowercase());
+    }
+}
+
+#[test]
+fn a_body_that_asks_again_before_it_is_told_is_answered_from_the_record() {
+    let (mut play, attempt) = charge(Keyed);
+    let first = play.send(&attempt, post("charge 5"));
+    play.answered(first, 201, "ch_1");
+    play.note("its turn goes on: it has not been told");
+    let again = play.send(&attempt, post("charge 5"));
+    assert_eq!(play.sends(), 1);
+    for exchange in [first, again] {
+        assert!(matches!(play.quiet(), Some(Event::Answered(told, Ok(_))) if told == exchange));
+    }
+    play.finish(&attempt, Ok("1"));
+    play.quiet();
+    play.returns(Ok("1"));
+    play.check("a_body_that_asks_again_before_it_is_told");
+}
+
+#[test]
+fn what_was_done_and_then_closed_from_outside_is_no_plain_failure() {
+    let mut options = StepOptions { timeout_ms: Some(100), ..class(Keyed) };
+    options.retry.max_attempts = Some(1);
+    let (mut play, attempt) = charge_with(&options);
+    play.round(&attempt, post("charge 5"), World::Status(201));
+    play.clock(100);
+    play.quiet();
+    play.ends_unknown();
+    play.check("what_was_done_and_then_timed_out");
+
+    let (mut play, attempt) = charge(Once);
+    play.round(&attempt, post("charge 5"), World::Status(201));
+    play.cancel().unwrap();
+    while play.quiet().is_some_and(|event| event != Event::Cancelled) {}
+    play.returns(Err(declined("cancelled")));
+    play.note(&format!("unknown still: {:?}", play.machine.unknown_steps()));
+    play.check("what_was_done_and_then_cancelled");
+}
+
+#[test]
+fn what_a_body_had_not_heard_of_counts_only_where_it_was_unknown() {
+    for (heard, name) in [(true, "another_answer"), (false, "the_unknown_one")] {
+        let (mut play, attempt) = charge(Keyed);
+        let exchange = play.send(&attempt, post("charge 5"));
+        if heard {
+            play.lost(exchange);
+            play.quiet();
+            let other = play.send(&attempt, Request { method: "GET".into(), ..post("") });
+            play.answered(other, 200, "it was charged");
+        } else {
+            play.lost(exchange);
+        }
+        play.note("the body answers in the same turn, before it is told");
+        play.finish(&attempt, Ok("\"charged\""));
+        if heard {
+            play.quiet();
+            play.returns(Ok("1"));
+        } else {
+            play.next_due();
+            let next = play.attempt();
+            play.succeeds(&next);
+        }
+        play.check(&format!("a_body_that_had_not_heard_of_{name}"));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use stepwell_core::contract::{
 };
 use stepwell_core::error::Error;
 use stepwell_core::json::Json;
-use stepwell_host::{Commands, Host, HostSettings, Invocation, Module, TurnDeadline, TurnEnd};
+use stepwell_host::{Commands, Host, HostSettings, Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 const PRELUDE: &str = include_str!("guest.wat");
@@ -147,7 +147,8 @@ impl Commands for Writing {
 pub(crate) fn invoke(host: &Host, module: &Module) -> (Invocation, Asked) {
     let asked = Asked::default();
     let commands = Box::new(Writing(asked.clone()));
-    (Invocation::new(host, module, commands, "w", &Json::null()), asked)
+    let share = Arc::new(MemoryShare::uncounted());
+    (Invocation::new(host, module, share, commands, "w", &Json::null()), asked)
 }
 
 /// The end of the first turn of a guest with this `$run`.
