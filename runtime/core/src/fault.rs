@@ -65,6 +65,10 @@ pub enum Fault {
     TimerAfterEnd,
     /// What may have happened is forgotten with the run's end.
     UnknownForgottenAtEnd,
+    /// A person's word overrules what is known of a step.
+    ResolveAnyStep,
+    /// A retry by a person gets a new key although the old one lives.
+    ResolveRenews,
 }
 
 impl Fault {
@@ -100,6 +104,8 @@ impl Fault {
         Self::TerminateLetsRun,
         Self::TimerAfterEnd,
         Self::UnknownForgottenAtEnd,
+        Self::ResolveAnyStep,
+        Self::ResolveRenews,
     ];
 }
 

@@ -121,6 +121,12 @@ impl Ledger {
     fn record(&mut self, record: &Record, at_ms: u64) -> Result<(), String> {
         match record {
             Record::Started(_) | Record::Resumed | Record::Repinned { .. } => {}
+            Record::Resolved { op, resolution, .. } => {
+                let state = self.op(*op)?;
+                let Kind::Step(step) = &mut state.kind else { return Err(format!("operation {op} is no step")) };
+                step.resolved(resolution, at_ms)?;
+                state.outcome.clone_from(&step.over);
+            }
             // In `asked`.
             Record::Paused { .. } | Record::Unpaused { .. } | Record::TerminateRequested { .. } => {}
             Record::StepBegun(begun) => self.begin(Kind::Step(Box::new(Step::new(begun.clone())))),
@@ -241,6 +247,9 @@ impl Ledger {
             return Err(format!("operation {op} is closed, and was over"));
         }
         state.closed = true;
+        if let Kind::Step(step) = &mut state.kind {
+            step.given_up();
+        }
         if let Kind::Wait { name, event, .. } = &mut state.kind
             && let Some(id) = event.take()
         {

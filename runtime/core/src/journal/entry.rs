@@ -137,6 +137,17 @@ pub enum Record {
         /// Who asked.
         by: String,
     },
+    /// A person has said what became of a step whose outcome was unknown.
+    Resolved {
+        /// The step.
+        op: Operation,
+        /// What follows from it.
+        resolution: Resolution,
+        /// How it was found out, in their words.
+        evidence: String,
+        /// Who it was.
+        by: String,
+    },
     /// The run is being rebuilt from its journal.
     Resumed,
     /// The run goes on with another module, on which it was replayed clean.
@@ -264,6 +275,21 @@ pub enum Next {
     GiveUp,
     /// It is not known whether an effect of the step happened, and repeating it could do harm.
     Unknown,
+}
+
+/// What follows from what a person has found out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolution {
+    /// The step has this result.
+    Succeeded(Json),
+    /// The step has failed with this error.
+    Failed(Error),
+    /// The step is attempted again.
+    Retry {
+        /// Effects whose key the other side may have forgotten: the same request is sent under a new one.
+        renewed: Vec<u32>,
+    },
 }
 
 /// How a run went.

@@ -27,6 +27,20 @@ pub enum Refusal {
     Ending,
     /// The run's replay differs: it is set aside first.
     Stopped,
+    /// The run has no step of that id.
+    NoSuchStep(String),
+    /// It is known what became of the step, or will be.
+    StepNotUnknown {
+        /// The step's id.
+        step: String,
+        /// How it stands, in words.
+        stands: &'static str,
+    },
+    /// The result is larger than a value may be.
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
 }
 
 /// How a run has ended, in a word.
@@ -67,13 +81,16 @@ impl RunStatus {
 }
 
 impl Refusal {
-    /// A stable code: `run_ended`, `run_ending`, `run_stopped`.
+    /// A stable code, e.g. `run_ended` or `step_not_unknown`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Ended(_) => "run_ended",
             Self::Ending => "run_ending",
             Self::Stopped => "run_stopped",
+            Self::NoSuchStep(_) => "step_not_found",
+            Self::StepNotUnknown { .. } => "step_not_unknown",
+            Self::TooLarge { .. } => "result_too_large",
         }
     }
 }
@@ -86,6 +103,13 @@ impl std::fmt::Display for Refusal {
             Self::Ended(status) => write!(f, "the run has {}", status.as_str()),
             Self::Ending => f.write_str("the run's end is decided, and only its requests are waited for"),
             Self::Stopped => f.write_str("the run does not replay on its module, and is being set aside"),
+            Self::NoSuchStep(step) => write!(f, "the run has no step {step:?}"),
+            Self::StepNotUnknown { step, stands } => {
+                write!(f, "the outcome of step {step:?} is not unknown: {stands}")
+            }
+            Self::TooLarge { bytes } => {
+                write!(f, "the result has {bytes} bytes of JSON; at most {} can be recorded", limits::MAX_VALUE_BYTES)
+            }
         }
     }
 }

@@ -337,7 +337,7 @@ impl Machine {
     }
 
     /// Why a step is not attempted again, whatever became of its attempt: the run was cancelled, or the workflow closed it.
-    fn abandoned(&self, op: Operation) -> Option<Error> {
+    pub(super) fn abandoned(&self, op: Operation) -> Option<Error> {
         let cancelled = self.state.cancel.clone().filter(|_| (op as usize) < self.state.cancelled_ops);
         let closed = self.state.ops.get(op as usize).is_some_and(|op| op.closed);
         cancelled

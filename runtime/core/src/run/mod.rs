@@ -27,6 +27,7 @@ mod machine;
 mod pause;
 mod plan;
 mod replay;
+mod resolve;
 mod sleep;
 mod state;
 mod status;
@@ -39,4 +40,5 @@ mod tests;
 
 pub use ask::{Granted, Refusal, RunStatus};
 pub use machine::{Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
+pub use resolve::{Finding, KeyOfRetry, Resolved, UnknownEffect, UnknownStep, found_error};
 pub use status::{Activity, Awaited};

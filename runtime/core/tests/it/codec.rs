@@ -8,7 +8,7 @@ use stepwell_core::error::{Cause, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::codec::{decode, encode};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
 };
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
@@ -113,12 +113,26 @@ fn deliveries() -> impl Strategy<Value = Record> {
     ]
 }
 
+fn resolutions() -> impl Strategy<Value = Resolution> {
+    prop_oneof![
+        jsons().prop_map(Resolution::Succeeded),
+        errors().prop_map(Resolution::Failed),
+        vec(any::<u32>(), 0..3).prop_map(|renewed| Resolution::Retry { renewed }),
+    ]
+}
+
 fn asked() -> impl Strategy<Value = Record> {
     prop_oneof![
         (errors(), option::of(texts())).prop_map(|(error, by)| Record::CancelRequested { error, by }),
         (errors(), texts()).prop_map(|(error, by)| Record::TerminateRequested { error, by }),
         (texts(), texts()).prop_map(|(reason, by)| Record::Paused { reason, by }),
         texts().prop_map(|by| Record::Unpaused { by }),
+        (any::<u32>(), resolutions(), texts(), texts()).prop_map(|(op, resolution, evidence, by)| Record::Resolved {
+            op,
+            resolution,
+            evidence,
+            by
+        }),
     ]
 }
 

@@ -7,5 +7,6 @@ mod ends;
 mod events;
 mod order;
 mod recovery;
+mod resolved;
 mod steps;
 mod unknown;

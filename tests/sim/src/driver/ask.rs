@@ -1,8 +1,11 @@
 //! People: what they ask of the run at random moments, what they are answered, and that an answer holds after a crash.
 
 use rand::Rng;
+use rand::seq::IndexedRandom;
+use stepwell_core::contract::EffectClass;
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::{Granted, Refusal};
+use stepwell_core::json::Json;
+use stepwell_core::run::{Finding, Granted, Refusal, UnknownStep, found_error};
 
 use super::{Driver, Flow, START_MS};
 use crate::program::Ask;
@@ -64,6 +67,9 @@ impl Driver {
         }
         // Answered. From here on it holds, whatever happens.
         self.asked += 1;
+        if !over && !ending {
+            self.resolve_wrongly()?;
+        }
         if answer.is_ok() {
             self.ledger.promise(ask);
             self.stats.asks += 1;
@@ -80,6 +86,77 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// The run is blocked, and nothing is under way anywhere: a person looks at what the world has done, and says so. Not always.
+    pub(super) fn resolve_at_last(&mut self) -> Result<bool, String> {
+        if self.stats.resolved >= 5 || self.chance(0.2) {
+            return Ok(false);
+        }
+        let unknown = self.host.borrow().machine.unknown();
+        for step in unknown {
+            let finding = self.finding(&step);
+            let expected = (finding.clone(), step.effects.len());
+            let resolved = {
+                let mut host = self.host.borrow_mut();
+                let now_ms = host.now_ms;
+                host.machine.resolve(&step.step.to_string(), finding, "looked it up", "ana", now_ms)
+            };
+            let resolved = resolved.map_err(|refusal| format!("step {} is unknown, and: {refusal}", step.step))?;
+            if expected.0 == Finding::Retry && resolved.given_up.is_none() && resolved.keys.len() != expected.1 {
+                return Err(format!("the answer does not say what becomes of each key: {resolved:?}"));
+            }
+            self.stats.resolved += 1;
+            // The same person, twice: nothing has become of it yet.
+            let again = {
+                let mut host = self.host.borrow_mut();
+                let now_ms = host.now_ms;
+                host.machine.resolve(&step.step.to_string(), Finding::Retry, "", "bob", now_ms)
+            };
+            if !matches!(again, Err(Refusal::StepNotUnknown { .. })) {
+                return Err(format!("a step is resolved twice: {again:?}"));
+            }
+        }
+        if self.pump()? == Flow::Crashed || self.chance(0.9) && self.flush() == Flow::Crashed {
+            self.crash()?;
+        }
+        Ok(true)
+    }
+
+    /// What a person who sees everything says of it. They let it be repeated only where that does it once.
+    fn finding(&mut self, unknown: &UnknownStep) -> Finding {
+        let now_ms = self.now();
+        let step = self.ledger.steps().find(|step| step.begun.step == unknown.step);
+        let Some((op, class, ttl_ms)) = step.map(|s| (s.begun.op, s.begun.effect, s.begun.key_ttl_ms)) else {
+            return Finding::Retry;
+        };
+        let done = self.world.sends.iter().any(|sent| sent.attempt.operation == op && sent.done > 0);
+        let fresh = unknown.effects.iter().all(|e| e.key.is_some() && now_ms + 3_600_000 < e.first_sent_ms + ttl_ms);
+        let again = if done { class == EffectClass::Keyed && fresh } else { true };
+        match self.rng.random_range(0..3) {
+            0 if !done => Finding::Failed(found_error("it did not happen")),
+            0 | 1 if again => Finding::Retry,
+            _ if done => Finding::Succeeded(Json::null()),
+            _ => Finding::Retry,
+        }
+    }
+
+    /// A person's word on a step of which enough is known.
+    pub(super) fn resolve_wrongly(&mut self) -> Result<(), String> {
+        let known: Vec<String> = {
+            let known = self.ledger.steps().filter(|step| !step.unknown);
+            known.map(|step| step.begun.step.to_string()).collect()
+        };
+        let Some(step) = known.choose(&mut self.rng) else { return Ok(()) };
+        let answer = {
+            let mut host = self.host.borrow_mut();
+            let now_ms = host.now_ms;
+            host.machine.resolve(step, Finding::Succeeded(Json::null()), "guessed", "bob", now_ms)
+        };
+        match answer {
+            Err(_) => Ok(()),
+            Ok(resolved) => Err(format!("step {step} was not unknown, and is resolved: {resolved:?}")),
+        }
     }
 
     /// Nobody resumes the run any more: the simulator does, so that every run ends.

@@ -87,6 +87,9 @@ impl Driver {
         let activity = self.host.borrow().machine.activity();
         match activity {
             Activity::Blocked(_) => {
+                if self.resolve_at_last()? {
+                    return Ok(true);
+                }
                 self.stats.blocked = true;
                 Ok(false)
             }
