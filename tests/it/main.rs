@@ -10,4 +10,5 @@ mod layers;
 mod limits;
 mod replay;
 mod runs;
+mod steps;
 mod time;

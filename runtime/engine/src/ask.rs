@@ -5,7 +5,7 @@ use std::fmt;
 
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
-use stepwell_core::run::{Granted, Refusal};
+use stepwell_core::run::{Finding, Granted, Mode, Refusal, Resolved, UnknownStep};
 use tokio::sync::oneshot;
 
 use crate::driver::Message;
@@ -34,10 +34,32 @@ pub(crate) enum Ask {
         /// The module that the run is to go on with, and the number of entries that were replayed on it.
         on: Option<(Digest, u64)>,
     },
+    Resolve {
+        step: String,
+        finding: Finding,
+        evidence: String,
+        by: String,
+    },
+}
+
+/// What is answered where it is granted.
+#[derive(Debug, Clone)]
+pub(crate) enum Said {
+    Granted(Granted),
+    Resolved(Resolved),
+}
+
+impl Said {
+    pub(crate) fn granted(&self) -> Granted {
+        match self {
+            Self::Granted(granted) => *granted,
+            Self::Resolved(resolved) => resolved.granted,
+        }
+    }
 }
 
 /// Where the answer goes.
-pub(crate) type Answer = oneshot::Sender<Result<Granted, AskError>>;
+pub(crate) type Answer = oneshot::Sender<Result<Said, AskError>>;
 
 /// Why what was asked of a run is not done.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,7 +150,40 @@ impl Engine {
         }
     }
 
+    /// Records what a person has found out of a step whose outcome is unknown, as `charge` or `charge#2`; the run goes on with that.
+    /// `evidence` says how they found it out. For a retry the answer says which keys are kept.
+    ///
+    /// # Errors
+    /// When there is no such run or step, when the step's outcome is not unknown ([`Refusal::StepNotUnknown`]), when the run has
+    /// ended or its end is decided, when the result is too large, or when the run cannot be read or recorded.
+    pub async fn resolve(
+        &self,
+        run: &RunRef,
+        step: &str,
+        finding: Finding,
+        evidence: &str,
+        by: &str,
+    ) -> Result<Resolved, AskError> {
+        let (step, evidence, by) = (step.to_owned(), evidence.to_owned(), by.to_owned());
+        match self.said(run, Ask::Resolve { step, finding, evidence, by }).await? {
+            Said::Resolved(resolved) => Ok(resolved),
+            Said::Granted(_) => Err(AskError::Failed(Error::new(Code::Internal, "the answer to another question"))),
+        }
+    }
+
+    /// The steps of a run whose outcome is unknown, and what was sent for them. Also of one that has ended.
+    ///
+    /// # Errors
+    /// When the run's journal cannot be read.
+    pub fn unknown_steps(&self, run: &RunRef) -> Result<Vec<UnknownStep>, Error> {
+        Ok(self.machine(run.key, Mode::Verify)?.unknown())
+    }
+
     async fn ask(&self, run: &RunRef, ask: Ask) -> Result<Granted, AskError> {
+        self.said(run, ask).await.map(|said| said.granted())
+    }
+
+    async fn said(&self, run: &RunRef, ask: Ask) -> Result<Said, AskError> {
         let row = self.store().read().run_by_number(run.key).map_err(|error| AskError::Failed(store_error(&error)))?;
         if row.is_none() {
             return Err(AskError::NoSuchRun(run.id.clone()));

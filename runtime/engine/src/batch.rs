@@ -105,6 +105,16 @@ impl Writing {
         &self.store
     }
 
+    /// The same; nothing where this task has had nothing to write.
+    pub(crate) fn hand_over_any(&mut self, now_ms: u64) -> Option<Ticket> {
+        let something = self.last.is_some()
+            || !self.entries.is_empty()
+            || !self.logs.is_empty()
+            || self.change.is_some()
+            || self.status_text.is_some();
+        something.then(|| self.hand_over(now_ms))
+    }
+
     /// Hands over what has gathered, and gives the ticket after which all of it is durable.
     pub(crate) fn hand_over(&mut self, now_ms: u64) -> Ticket {
         if let Some(text) = self.status_text.take() {

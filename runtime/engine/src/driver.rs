@@ -308,7 +308,7 @@ impl Driver {
                 Output::Verified => {}
             }
         }
-        self.writing.hand_over(real_now_ms());
+        self.writing.hand_over_any(real_now_ms());
     }
 }
 

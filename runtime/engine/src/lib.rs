@@ -23,7 +23,9 @@ pub use engine::{Engine, ModuleInfo};
 pub use reach::Reach;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
-pub use stepwell_core::run::{Granted, Refusal, RunStatus};
+pub use stepwell_core::run::{
+    Finding, Granted, KeyOfRetry, Refusal, Resolved, RunStatus, UnknownEffect, UnknownStep, found_error,
+};
 pub use stepwell_host::http;
 pub use stepwell_store as store;
 pub use verify::Verdict;

@@ -12,4 +12,5 @@ mod keys;
 mod pages;
 mod play;
 mod retry;
+mod table;
 mod vectors;

@@ -4,7 +4,7 @@ use stepwell_core::run::{Granted, Machine, Refusal};
 use stepwell_store::{RunChange, Status};
 
 use super::Driver;
-use crate::ask::{Answer, Ask, AskError};
+use crate::ask::{Answer, Ask, AskError, Said};
 use crate::clock::{random, real_now_ms};
 use crate::commands::Shared;
 use crate::effects::store_error;
@@ -26,15 +26,19 @@ impl Driver {
             }
             decide(machine, &ask, clock.now_ms())
         };
-        if let Ok(granted) = &decided {
-            self.granted(&ask, *granted);
+        if let Ok(said) = &decided {
+            self.granted(&ask, said.granted());
         }
         self.carry_out();
         // Also a refusal is only true of what is on disk.
-        let ticket = self.writing.hand_over(real_now_ms());
+        let ticket = self.writing.hand_over_any(real_now_ms());
         let store = self.writing.store().clone();
         tokio::spawn(async move {
-            let said = match store.durable(ticket).await {
+            let durable = match ticket {
+                Some(ticket) => store.durable(ticket).await,
+                None => Ok(()),
+            };
+            let said = match durable {
                 Ok(()) => decided.map_err(AskError::Refused),
                 Err(error) => Err(AskError::Failed(store_error(&error))),
             };
@@ -68,8 +72,8 @@ impl Driver {
                 self.status(Status::Paused, text, now_ms);
             }
             // It stays where it is until the reason is gone; what was asked is on record.
-            Ask::Cancel { .. } if self.set_aside => {}
-            Ask::Cancel { .. } => self.goes_on(granted, now_ms),
+            Ask::Cancel { .. } | Ask::Resolve { .. } if self.set_aside => {}
+            Ask::Cancel { .. } | Ask::Resolve { .. } => self.goes_on(granted, now_ms),
             Ask::Resume { on, .. } => {
                 self.set_aside = false;
                 self.by_hand = self.invocation.is_none();
@@ -101,11 +105,15 @@ impl Driver {
     }
 }
 
-fn decide(machine: &mut Machine, ask: &Ask, now_ms: u64) -> Result<Granted, Refusal> {
-    match ask {
+fn decide(machine: &mut Machine, ask: &Ask, now_ms: u64) -> Result<Said, Refusal> {
+    let granted = match ask {
+        Ask::Resolve { step, finding, evidence, by } => {
+            return machine.resolve(step, finding.clone(), evidence, by, now_ms).map(Said::Resolved);
+        }
         Ask::Cancel { reason, by } => machine.cancel(reason.clone(), by, now_ms, random()),
         Ask::Terminate { reason, by } => machine.terminate(reason.clone(), by, now_ms, random()),
         Ask::Pause { reason, by } => machine.pause(reason, by, now_ms),
         Ask::Resume { by, .. } => machine.unpause(by, now_ms, random()),
-    }
+    };
+    granted.map(Said::Granted)
 }

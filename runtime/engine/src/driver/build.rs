@@ -16,7 +16,12 @@ impl Driver {
     pub(super) fn needs_instance(&self) -> bool {
         let shared = self.shared.lock();
         let machine = &shared.machine;
-        self.wanted && machine.ended().is_none() && !machine.is_ending() && !machine.is_paused()
+        self.drives() && machine.ended().is_none() && !machine.is_ending() && !machine.is_paused()
+    }
+
+    /// Whether this task is to go on with the run; else somebody only wanted an answer.
+    pub(super) fn drives(&self) -> bool {
+        self.wanted && self.engine.settings().drives
     }
 
     /// Makes an instance. A rebuild is durable before it, so that a run which takes the process down with it is counted.

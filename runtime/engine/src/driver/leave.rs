@@ -12,7 +12,7 @@ use crate::watch::RunEvent;
 impl Driver {
     /// Gives the instance up where replay brings it back for less than keeping it costs. Says whether that was all.
     pub(super) async fn park_if_idle(&mut self) -> bool {
-        if !self.wanted && self.invocation.is_none() {
+        if !self.drives() && self.invocation.is_none() && !self.shared.lock().machine.is_ending() {
             return self.leave_alone().await;
         }
         let activity = {
@@ -111,8 +111,8 @@ impl Driver {
             let shared = self.shared.lock();
             shared.machine.is_paused() || shared.machine.ended().is_some()
         };
-        if stays || !self.wanted {
-            self.writing.hand_over(real_now_ms());
+        if stays || !self.drives() {
+            self.writing.hand_over_any(real_now_ms());
             return;
         }
         let mut change = RunChange::to(Status::Queued, real_now_ms());
@@ -136,7 +136,7 @@ impl Driver {
 
     /// Waits until everything handed over is on disk.
     pub(super) async fn durable(&mut self) -> bool {
-        let ticket = self.writing.hand_over(real_now_ms());
+        let Some(ticket) = self.writing.hand_over_any(real_now_ms()) else { return true };
         match self.engine.store().durable(ticket).await {
             Ok(()) => true,
             Err(error) => {

@@ -8,6 +8,7 @@ mod render;
 mod run;
 mod runs;
 mod source;
+mod steps;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Look at runs: list them, show one, print its journal.
     Runs(runs::RunsArgs),
+    /// Steps of which it is not known whether they happened: list them, and say what became of one.
+    Steps(steps::StepsArgs),
     /// Build a workflow's source to a WebAssembly component.
     Build(build::BuildArgs),
 }
@@ -70,6 +73,7 @@ pub(crate) fn main() -> ExitCode {
         match cli.command {
             Command::Run(args) => run::run(*args).await,
             Command::Runs(args) => runs::run(args),
+            Command::Steps(args) => steps::run(args).await,
             Command::Build(args) => build::run(args).await,
         }
     });

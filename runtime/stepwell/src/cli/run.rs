@@ -288,10 +288,11 @@ async fn conclude(
             let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
             Exit::NeedsSomebody.with(format!(
                 "run {} is blocked: it is not known whether a request of step {} happened, and repeating it could do harm. \
-                 `stepwell runs journal {}` shows what was sent",
+                 `stepwell steps list` shows what was sent; when you know what became of it: `stepwell steps resolve {} {}`",
                 run.id,
                 steps.join(", "),
-                run.id
+                run.id,
+                steps.first().map_or("STEP", String::as_str)
             ))
         }
         Some(RunEvent::Paused(error)) if error.is(Code::Internal) => Exit::Failed.with(format!(
