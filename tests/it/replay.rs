@@ -212,6 +212,58 @@ fn code_that_differs_only_in_what_is_to_come_is_taken() {
     assert_eq!(entries(&journal, "step_begun")[1]["step"]["name"], "charge in euros");
 }
 
+#[test]
+fn a_run_that_was_killed_within_a_turn_goes_on_with_mended_code() {
+    let project = Project::new();
+    let source = |rest: &str| {
+        format!(
+            r#"
+import {{ workflow }} from "stepwell";
+export const main = workflow("main", async ({{ step }}: any) => {{
+  await step.run("reserve", () => 1);
+  {rest}
+}});
+"#
+        )
+    };
+    project.write("main.ts", &source("for (;;) {}"));
+    let mut running = project.spawn(&["run", "main.ts", "--json"]);
+    running.until(|event| event["entry"].get("delivered").map(|_| ()));
+    running.kill();
+    let run = project.only_run();
+    // Its journal ends with a delivery; what the code does with it is not recorded, and may be mended.
+    project.write("main.ts", &source(r#"return await step.run("charge", () => 2);"#));
+    let end = project.spawn(&["run", "main.ts", "--resume", &run, "--json"]).wait().expect_code(0);
+    assert_eq!(*end.result(), json!(2));
+    assert_eq!(rows(&project.journal(&run), "repinned").len(), 1);
+}
+
+#[test]
+fn an_event_that_the_same_command_sends_again_is_said_to_be_there() {
+    let project = Project::new();
+    project.write(
+        "main.ts",
+        r#"
+import { workflow } from "stepwell";
+export const main = workflow("main", async ({ waitForEvent }: any) => [await waitForEvent("tick"), await waitForEvent("tick")]);
+"#,
+    );
+    let mut running = project.spawn(&["run", "main.ts", "--json"]);
+    until_waiting(&mut running);
+    running.kill();
+    let run = project.only_run();
+    let tick = ["run", "--resume", &run, "--json", "--event", "tick=1"];
+    for already in [false, true] {
+        let mut running = project.spawn(&tick);
+        until_waiting(&mut running);
+        running.signal("INT");
+        let end = running.wait().expect_code(130);
+        assert_eq!(end.stderr.contains("event \"tick\" is there already"), already, "{}", end.stderr);
+    }
+    let again: Vec<&str> = tick.into_iter().chain(["--event-id", "second"]).collect();
+    assert_eq!(*project.spawn(&again).wait().expect_code(0).result(), json!([1, 1]));
+}
+
 fn database(project: &Project) -> rusqlite::Connection {
     rusqlite::Connection::open(project.data_dir().join("stepwell.db")).expect("the database can be opened")
 }
@@ -229,7 +281,7 @@ fn stored_journal(project: &Project) -> Vec<(i64, i64, Vec<u8>)> {
 fn a_run_whose_journal_cannot_be_read_is_set_aside_by_name_and_hinders_no_other() {
     let project = Project::new();
     let mut ids = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..3 {
         let mut running = project.run(&MODULE, "waits", &Value::Null);
         until_waiting(&mut running);
         running.kill();
@@ -238,11 +290,16 @@ fn a_run_whose_journal_cannot_be_read_is_set_aside_by_name_and_hinders_no_other(
     let broken = "UPDATE journal SET entry = x'deadbeef' WHERE seq = 2 AND run = (SELECT id FROM runs WHERE run = ?1)";
     assert_eq!(database(&project).execute(broken, [&ids[0]]).expect("it can be written"), 1);
 
-    let end = project.resume(&ids[0]).wait().expect_code(4);
-    assert!(end.stderr.contains(&ids[0]) && end.stderr.contains("workflows.journal_unreadable"), "{}", end.stderr);
-    let shown = project.show(&ids[0]);
-    assert_eq!(shown["status"], "paused");
-    assert!(shown["detail"].as_str().is_some_and(|text| text.contains("workflows.journal_unreadable")), "{shown}");
+    let missing = "DELETE FROM journal WHERE seq = 2 AND run = (SELECT id FROM runs WHERE run = ?1)";
+    assert_eq!(database(&project).execute(missing, [&ids[2]]).expect("it can be written"), 1);
+
+    for id in [&ids[0], &ids[2]] {
+        let end = project.resume(id).wait().expect_code(4);
+        assert!(end.stderr.contains(id) && end.stderr.contains("workflows.journal_unreadable"), "{}", end.stderr);
+        let shown = project.show(id);
+        assert_eq!(shown["status"], "paused");
+        assert!(shown["detail"].as_str().is_some_and(|text| text.contains("workflows.journal_unreadable")), "{shown}");
+    }
 
     let end = project.spawn(&["run", "--resume", &ids[1], "--json", "--event", "go=1"]).wait().expect_code(0);
     assert_eq!(*end.result(), json!(1));

@@ -79,6 +79,17 @@ impl Error {
         self
     }
 
+    /// Why a run was cancelled, with the error that its cleaning up failed with. The cancel itself is no such error.
+    #[must_use]
+    pub fn with_failed_cleanup(mut self, error: Self) -> Self {
+        if !error.is(Code::Cancelled) && error.code != self.code {
+            self.message.push_str(&format!("; its cleaning up failed with {error}"));
+            self.causes.push(Cause { name: error.name, message: error.message });
+            self.causes.extend(error.causes);
+        }
+        self.bounded()
+    }
+
     /// Whether this error has that code.
     #[must_use]
     pub fn is(&self, code: Code) -> bool {

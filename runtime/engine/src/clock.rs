@@ -1,9 +1,18 @@
 //! Real time and chance, as the machine is given them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Ms since the Unix epoch.
+/// Ms since the Unix epoch. Within a process it goes on at its own pace where the system's clock is set back, so that nothing
+/// which waits is delayed by that; where that is set forward, or the machine has slept, it follows.
 pub(crate) fn real_now_ms() -> u64 {
+    static START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), wall_ms()));
+    let (started, at_start_ms) = *START;
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    wall_ms().max(at_start_ms.saturating_add(elapsed_ms))
+}
+
+fn wall_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,13 +1,14 @@
 //! Taking a run up: from its journal to a task that drives it.
 
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::{Machine, Mode};
+use stepwell_core::journal::entry::RunOutcome;
+use stepwell_core::run::{Granted, Machine, Mode};
 use stepwell_host::http::Destinations;
 use stepwell_store::{RunChange, RunKey, RunRow, Status};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-use crate::ask::AskError;
-use crate::batch::Writing;
+use crate::ask::{Ask, AskError, Said};
+use crate::batch::{Writing, ended};
 use crate::clock::{RunClock, real_now_ms};
 use crate::commands::Handle;
 use crate::driver::{Driver, End, Message};
@@ -33,13 +34,31 @@ pub(crate) async fn drive(engine: &Engine, mut task: Task) -> End {
             tracing::error!(run = key, %error, "the run is set aside");
             set_aside(engine, key, &error).await;
             while let Ok(message) = task.messages.try_recv() {
-                if let Message::Ask(_, answer) = message {
+                if let Message::Ask(ask, answer) = message {
+                    let said = match ask {
+                        Ask::Terminate { reason, .. } => end_unread(engine, key, &reason).await,
+                        _ => Err(AskError::Failed(error.clone())),
+                    };
                     // Whoever asked may have gone.
-                    let _ = answer.send(Err(AskError::Failed(error.clone())));
+                    let _ = answer.send(said);
                 }
             }
             End::Done
         }
+    }
+}
+
+/// Ends a run whose journal cannot be read, so that it is off the list: by its row alone.
+async fn end_unread(engine: &Engine, key: RunKey, reason: &Error) -> Result<Said, AskError> {
+    let outcome = RunOutcome::Terminated(reason.clone());
+    let (status, text) = ended(&outcome);
+    let mut change = RunChange::to(status, real_now_ms());
+    change.outcome = Some(text);
+    change.detail = Some("its journal could not be read: what it did is not known".to_owned());
+    let ticket = engine.store().append(stepwell_store::Append::change(key, change));
+    match engine.store().durable(ticket).await {
+        Ok(()) => Ok(Said::Granted(Granted::Now)),
+        Err(error) => Err(AskError::Failed(store_error(&error))),
     }
 }
 
@@ -91,16 +110,14 @@ impl Taken {
 }
 
 /// Marks the run as paused, as far as the store lets it, and tells its watchers why.
-async fn set_aside(engine: &Engine, key: RunKey, error: &Error) {
+pub(crate) async fn set_aside(engine: &Engine, key: RunKey, error: &Error) {
     let mut change = RunChange::to(Status::Paused, real_now_ms());
     change.detail = Some(error.to_string());
-    let entries = engine.store().read().journal(key).map(|journal| journal.len() as u64);
-    if let Ok(entries) = entries {
-        let append = stepwell_store::Append::entries(key, entries, Vec::new()).with_change(change);
-        let ticket = engine.store().append(append);
-        if let Err(error) = engine.store().durable(ticket).await {
-            tracing::error!(run = key, %error, "the run could not be marked as paused");
-        }
+    // Whatever stopped the run before: its journal may be unreadable, and takes nothing more for now.
+    engine.store().recover(key);
+    let ticket = engine.store().append(stepwell_store::Append::change(key, change));
+    if let Err(error) = engine.store().durable(ticket).await {
+        tracing::error!(run = key, %error, "the run could not be marked as paused");
     }
     engine.watchers().tell(key, &RunEvent::Paused(error.clone()));
 }

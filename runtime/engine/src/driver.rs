@@ -62,6 +62,8 @@ pub(crate) enum End {
 
 /// A turn that is under way when its attempt is closed may end by itself within this: an interrupt costs the whole instance.
 const GRACE_MS: u64 = 50;
+/// What a body has to come to its end when it is told that its attempt was closed.
+const EXPIRED_GRACE_MS: u64 = 1_000;
 
 pub(crate) struct Driver {
     pub(crate) engine: Engine,
@@ -120,6 +122,9 @@ impl Driver {
             }
             if self.invocation.is_some() {
                 self.turn().await;
+                self.catch_up();
+                // A run that always has something to do gives way to others now and then.
+                tokio::task::consume_budget().await;
             }
             while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || !self.needs_instance()) {
                 if self.must_stop() {
@@ -140,7 +145,9 @@ impl Driver {
         let event = self.event.take();
         let Some(mut invocation) = self.invocation.take() else { return };
         let interrupt = invocation.interrupt_handle();
-        let mut voided: Option<u64> = None;
+        // The attempt whose turn this is was closed, by a cancel for instance: its body need not run on.
+        let mut voided =
+            self.shared.lock().machine.turn_is_void().then(|| real_now_ms().saturating_add(EXPIRED_GRACE_MS));
         let end = {
             let mut turn = std::pin::pin!(invocation.turn(event, deadline));
             loop {
@@ -160,7 +167,6 @@ impl Driver {
                 if self.end.is_some() || self.stop_is_due() || self.shared.lock().machine.is_terminating() {
                     return;
                 }
-                // The attempt whose turn this is was closed, by a cancel for instance: its body need not run on.
                 if voided.is_none() && self.shared.lock().machine.turn_is_void() {
                     voided = Some(real_now_ms().saturating_add(GRACE_MS));
                 }
@@ -203,11 +209,21 @@ impl Driver {
             () = until(due) => self.time(),
             () = until(self.stop_at) => {}
         }
-        while let Ok(message) = self.messages.try_recv() {
-            self.take(message);
-        }
+        self.catch_up();
         if self.invocation.is_some() && self.event.is_none() && self.end.is_none() {
             self.handle(Input::Quiet);
+        }
+    }
+
+    /// Takes what came meanwhile, then looks at the time: an attempt that is overdue is told so before anything else.
+    fn catch_up(&mut self) {
+        while self.end.is_none()
+            && let Ok(message) = self.messages.try_recv()
+        {
+            self.take(message);
+        }
+        if self.end.is_none() && self.due().is_some_and(|due| due <= real_now_ms()) {
+            self.time();
         }
     }
 
@@ -296,6 +312,8 @@ impl Driver {
                     let (status, text) = ended(&outcome);
                     let mut change = RunChange::to(status, real_now_ms());
                     change.outcome = Some(text);
+                    // It stays listed what may have happened.
+                    change.detail = leave::unknown_text(&self.shared.lock().machine.unknown_steps());
                     self.invocation = None;
                     self.writing.change(change, Some(RunEvent::Ended(outcome)));
                     self.end = Some(End::Done);

@@ -50,12 +50,15 @@ impl InFlight {
         let (handle, teardown) = Teardown::new();
         self.0.insert(exchange, handle);
         let Leave { store, after, not_after_ms } = leave;
+        // Whatever becomes of the task, the run hears of its request: it may have left.
+        let untold = Untold { exchange, driver: Some(driver) };
         tokio::spawn(async move {
+            let untold = untold;
             let durable = tokio::select! {
                 biased;
                 durable = store.durable(after) => durable,
                 () = teardown.clone().fired() => {
-                    let _ = driver.send(not_sent(exchange, Error::new(Code::RequestFailed, "the request was given up before it was sent")));
+                    untold.tell(not_sent(exchange, Error::new(Code::RequestFailed, "the request was given up before it was sent")));
                     return;
                 }
             };
@@ -69,8 +72,7 @@ impl InFlight {
                 // Nothing may leave that is not on disk: the run stops in this process, and goes on from its journal in another.
                 Err(error) => Message::StoreFailed(error),
             };
-            // A run that is gone has parked or failed: what is not settled then is unknown, as the journal says.
-            let _ = driver.send(message);
+            untold.tell(message);
         });
     }
 
@@ -83,6 +85,27 @@ impl InFlight {
 
     pub(crate) fn settled(&mut self, exchange: Exchange) {
         self.0.remove(&exchange);
+    }
+}
+
+/// The settlement that a run still has to be told of.
+struct Untold {
+    exchange: Exchange,
+    driver: Option<UnboundedSender<Message>>,
+}
+
+impl Untold {
+    fn tell(mut self, message: Message) {
+        // A run that is gone has parked or failed: what is not settled then is unknown, as the journal says.
+        let _ = self.driver.take().map(|driver| driver.send(message));
+    }
+}
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        let Some(driver) = self.driver.take() else { return };
+        let error = Error::new(Code::RequestFailed, "the request was lost within Stepwell; it may have been sent");
+        let _ = driver.send(Message::Settled { exchange: self.exchange, evidence: Evidence::Sent, answer: Err(error) });
     }
 }
 

@@ -8,15 +8,15 @@ use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::json::Json;
 use stepwell_core::limits;
-use stepwell_core::run::{Machine, Mode};
+use stepwell_core::run::{Machine, Mode, check_name};
 use stepwell_host::http::HttpClient;
 use stepwell_host::{Host, HostSettings};
-use stepwell_store::{NewEvent, NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Status, Store};
+use stepwell_store::{Delivered, NewEvent, NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Status, Store};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::real_now_ms;
-use crate::drive::{Task, drive};
+use crate::drive::{Task, drive, set_aside};
 use crate::driver::{End, Message};
 use crate::effects::store_error;
 use crate::modules::{Loaded, Modules, description};
@@ -145,14 +145,10 @@ impl Engine {
         name: &str,
         payload: &Json,
         dedup: Option<String>,
-    ) -> Result<(), Error> {
-        if payload.len() > limits::MAX_VALUE_BYTES {
-            let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
-            let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
-            return Err(Error::new(Code::ResultTooLarge, text));
-        }
+    ) -> Result<Delivered, Error> {
+        check_event(name, payload)?;
         let event = NewEvent { run, name: name.to_owned(), payload: payload.to_string(), dedup };
-        self.store().send_event(event).await.map_err(|error| store_error(&error))?;
+        let delivered = self.store().send_event(event).await.map_err(|error| store_error(&error))?;
         if !self.message(run, Message::Inbox) {
             let row = self.store().read().run_by_number(run).map_err(|error| store_error(&error))?;
             // What is paused stays so; what waits is woken to see whether it waited for this.
@@ -160,7 +156,7 @@ impl Engine {
                 self.wake(run);
             }
         }
-        Ok(())
+        Ok(delivered)
     }
 
     /// Takes up every run that was under way when its process ended, and arms the timers of those that wait.
@@ -168,28 +164,26 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub fn recover(&self) -> Result<(), Error> {
-        let list = self.store().read().unfinished().map_err(|error| store_error(&error))?;
+        let reads = self.store().read();
+        let list = reads.unfinished().map_err(|error| store_error(&error))?;
+        let with_events = reads.runs_with_events().map_err(|error| store_error(&error))?;
         for unreadable in &list.unreadable {
             tracing::error!(run = unreadable.key, reason = unreadable.reason, "a run cannot be read and is set aside");
         }
         for row in list.runs {
             match row.status {
                 Status::Queued | Status::Running => self.wake(row.key),
-                Status::Waiting => match row.wake_at_ms {
-                    Some(at_ms) => self.arm(at_ms, row.key),
-                    None => self.wake_if_inbox(&row),
-                },
+                // An event may have come while the process was down, or just before it ended.
+                Status::Waiting if with_events.binary_search(&row.key).is_ok() => self.wake(row.key),
+                Status::Waiting | Status::Blocked => {
+                    if let Some(at_ms) = row.wake_at_ms {
+                        self.arm(at_ms, row.key);
+                    }
+                }
                 _ => {}
             }
         }
         Ok(())
-    }
-
-    /// An event may have come while the process was down, or just before it ended.
-    fn wake_if_inbox(&self, row: &RunRow) {
-        if self.store().read().inbox(row.key, 0).is_ok_and(|events| !events.is_empty()) {
-            self.wake(row.key);
-        }
     }
 
     /// Stops every live run where it is. Their requests are waited for, for a while; what is recorded is durable.
@@ -307,7 +301,7 @@ impl Engine {
         let engine = self.clone();
         tokio::spawn(async move {
             let own = sender.clone();
-            let end = drive(&engine, Task { run, sender, messages }).await;
+            let end = supervised(&engine, Task { run, sender, messages }).await;
             // A task that left by itself is not in the list any more, and another may have come since.
             if engine.tasks().get(&run).is_some_and(|sender| sender.same_channel(&own)) {
                 engine.tasks().remove(&run);
@@ -340,6 +334,35 @@ impl Engine {
         self.timers().insert((at_ms, run));
         self.0.timers_changed.notify_one();
     }
+}
+
+/// Drives a run; a fault of this program's own sets the run aside, visibly, and takes nothing else with it.
+async fn supervised(engine: &Engine, task: Task) -> End {
+    let (driven, run) = (engine.clone(), task.run);
+    let driving = tokio::spawn(async move { drive(&driven, task).await });
+    match driving.await {
+        Ok(end) => end,
+        Err(error) => {
+            let error = Error::new(Code::Internal, format!("a fault of Stepwell's own stopped the run: {error}"));
+            tracing::error!(run, %error, "the run is set aside");
+            set_aside(engine, run, &error).await;
+            End::Done
+        }
+    }
+}
+
+/// Whether an event can be sent at all.
+///
+/// # Errors
+/// When its name is none, or it is too large.
+pub fn check_event(name: &str, payload: &Json) -> Result<(), Error> {
+    check_name("event", name)?;
+    if payload.len() > limits::MAX_VALUE_BYTES {
+        let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
+        let text = format!("the event {name:?} has {len} bytes of JSON; at most {max} are taken");
+        return Err(Error::new(Code::ResultTooLarge, text));
+    }
+    Ok(())
 }
 
 /// An engine that does not keep itself alive.

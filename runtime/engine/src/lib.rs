@@ -19,7 +19,7 @@ mod verify;
 mod watch;
 
 pub use ask::AskError;
-pub use engine::{Engine, ModuleInfo};
+pub use engine::{Engine, ModuleInfo, check_event};
 pub use reach::Reach;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};

@@ -13,7 +13,7 @@ use stepwell_store::{NewRun, RunKey, Started};
 use crate::clock::real_now_ms;
 use crate::driver::Message;
 use crate::effects::store_error;
-use crate::engine::Engine;
+use crate::engine::{Engine, check_event};
 
 /// A run to be started.
 #[derive(Debug, Clone)]
@@ -53,6 +53,9 @@ impl Engine {
             let (len, max) = (start.input.len(), limits::MAX_VALUE_BYTES);
             let text = format!("the input has {len} bytes of JSON; at most {max} are taken");
             return Err(Error::new(Code::ResultTooLarge, text));
+        }
+        for (name, payload) in &start.events {
+            check_event(name, payload)?;
         }
         let invalid = |text: String| Error::new(Code::InvalidPolicy, text).never_retried();
         let run_timeout_ms = start.run_timeout_ms.or(workflow.run_timeout_ms);

@@ -15,7 +15,7 @@ use crate::guest::Guest;
 use crate::host::Host;
 use crate::memory::MemoryShare;
 use crate::module::Module;
-use crate::trap::{Trap, TrapKind};
+use crate::trap::{NoInstance, Trap, TrapKind};
 use crate::turn::{Execution, InterruptHandle, Progress, Shared, TurnDeadline};
 
 /// How a turn ended.
@@ -109,11 +109,11 @@ fn execution<R: Send + 'static>(
     let (host, module, of_guest) = (host.clone(), module.clone(), shared.clone());
     let life = Box::pin(async move {
         // Declared before the store and so dropped after it: the place is free once the instance is gone.
-        let (pre, _place) = module.ground(&host)?;
+        let (pre, _place) = module.ground(&host).map_err(NoInstance::unless_the_guests)?;
         let mut store = Guest::store(pre.engine(), host.settings(), of_guest, commands, share);
         let result = match pre.instantiate_async(&mut store).await {
             Ok(instance) => call(&mut store, &instance).await,
-            Err(error) => Err(error),
+            Err(error) => Err(NoInstance::unless_the_guests(error)),
         };
         store.data_mut().end();
         result

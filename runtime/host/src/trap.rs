@@ -49,7 +49,8 @@ impl Trap {
             TrapKind::MemoryLimit => Code::MemoryLimit,
             TrapKind::TurnBudget => Code::TurnTimeout,
             TrapKind::Deadline => Code::StepTimeout,
-            TrapKind::Interrupted | TrapKind::Ended | TrapKind::Host => Code::InvocationLost,
+            TrapKind::Interrupted | TrapKind::Ended => Code::InvocationLost,
+            TrapKind::Host => Code::Internal,
         }
     }
 
@@ -76,8 +77,8 @@ impl From<wasmtime::Error> for Trap {
             (stop.kind(), stop.to_string())
         } else if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
             (of_wasmtime(*trap), trap.to_string())
-        } else if error.is::<wasmtime::PoolConcurrencyLimitError>() {
-            (TrapKind::Host, error.root_cause().to_string())
+        } else if error.is::<NoInstance>() || error.is::<wasmtime::PoolConcurrencyLimitError>() {
+            (TrapKind::Host, format!("{error:#}"))
         } else {
             // A value that the guest passed could not be read: an index outside its memory, a text that is no UTF-8.
             (TrapKind::Trap, error.root_cause().to_string())
@@ -113,6 +114,19 @@ impl fmt::Display for Frames<'_> {
             n if n > SHOWN => f.write_str(" < ...)"),
             _ => f.write_str(")"),
         }
+    }
+}
+
+/// There was no instance, for reasons that are not the module's: no memory, no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no instance could be made")]
+pub(crate) struct NoInstance;
+
+impl NoInstance {
+    /// The error of an instantiation: the guest's own code may run in it, and trap or meet its limits.
+    pub(crate) fn unless_the_guests(error: wasmtime::Error) -> wasmtime::Error {
+        let of_the_guest = error.is::<Stop>() || error.is::<wasmtime::Trap>();
+        if of_the_guest { error } else { error.context(Self) }
     }
 }
 

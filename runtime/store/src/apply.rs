@@ -141,8 +141,8 @@ fn check(batch: &Append, head: Head) -> Result<()> {
     if head.status.is_finished() && !taken_up {
         return Err(StoreError::Finished { run: batch.run, status: head.status });
     }
-    if batch.first_seq != head.next_seq {
-        return Err(StoreError::Conflict { run: batch.run, expected: head.next_seq, got: batch.first_seq });
+    if let Some(got) = batch.first_seq.filter(|seq| *seq != head.next_seq) {
+        return Err(StoreError::Conflict { run: batch.run, expected: head.next_seq, got });
     }
     Ok(())
 }

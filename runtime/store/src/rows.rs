@@ -48,7 +48,8 @@ pub struct Append {
     /// The run.
     pub run: RunKey,
     /// The sequence number of the first entry: the number of entries that the journal has. Checked also when there are none.
-    pub first_seq: u64,
+    /// `None` where only the run's status changes, whatever is in its journal.
+    pub first_seq: Option<u64>,
     /// The entries, in order.
     pub entries: Vec<Vec<u8>>,
     /// Lines for the run's log. A line whose turn and index are known is left as it is.
@@ -64,7 +65,13 @@ impl Append {
     /// Entries alone.
     #[must_use]
     pub fn entries(run: RunKey, first_seq: u64, entries: Vec<Vec<u8>>) -> Self {
-        Self { run, first_seq, entries, logs: Vec::new(), change: None, reopens: false }
+        Self { run, first_seq: Some(first_seq), entries, logs: Vec::new(), change: None, reopens: false }
+    }
+
+    /// A change of the run alone, by one that does not know its journal.
+    #[must_use]
+    pub fn change(run: RunKey, change: RunChange) -> Self {
+        Self { run, first_seq: None, entries: Vec::new(), logs: Vec::new(), change: Some(change), reopens: false }
     }
 
     /// The same batch with this change of the run.

@@ -140,6 +140,12 @@ pub trait Reads: Send + Sync {
     /// See [`Reads`].
     fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>>;
 
+    /// Unfinished runs that events were ever sent to, in the order of their starts.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn runs_with_events(&self) -> Result<Vec<RunKey>>;
+
     /// A module's bytes.
     ///
     /// # Errors

@@ -187,6 +187,13 @@ fn line_of(text: &str) -> String {
     line
 }
 
+/// A text of somebody else's for a terminal: it cannot steer it, and a further line of it does not look like one of ours.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| without_controls(&line.replace('\t', "    "))).collect();
+    lines.join("\n    ")
+}
+
 /// Whatever stands in a journal, it cannot break the line or steer a terminal.
 fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()

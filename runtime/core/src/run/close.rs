@@ -25,7 +25,9 @@ impl Machine {
             return Err(Error::new(Code::UnknownOperation, text).never_retried());
         }
         // What the guest has heard of is over for it. Before the frontier the journal knows; the operation itself may be further.
-        if self.at_frontier() && !self.state.ops[op as usize].is_open() || self.known_over(op) {
+        if self.at_frontier() && !self.state.ops[op as usize].is_open()
+            || !self.at_frontier() && self.guest.over.contains(&op)
+        {
             return Ok(());
         }
         if self.replayed(Came::Close(op))?.is_none() {
@@ -38,12 +40,5 @@ impl Machine {
         }
         self.guest.open = self.guest.open.saturating_sub(1);
         Ok(())
-    }
-
-    /// Whether the guest, where it is now in the journal, has been told the outcome of an operation or has closed it.
-    fn known_over(&self, op: Operation) -> bool {
-        use super::state::ItemKind;
-        let over = |kind| matches!(kind, ItemKind::Deliver(o) | ItemKind::Close(o) if o == op);
-        !self.at_frontier() && self.state.script[..self.guest.cursor].iter().any(|item| over(item.kind))
     }
 }

@@ -39,7 +39,7 @@ impl Machine {
         self.frontier(now_ms, random);
         let outcome = match (result, &self.state.cancel) {
             (Ok(value), _) => RunOutcome::Succeeded(value),
-            (Err(_), Some(reason)) => RunOutcome::Cancelled(reason.clone()),
+            (Err(error), Some(reason)) => RunOutcome::Cancelled(reason.clone().with_failed_cleanup(error)),
             (Err(error), None) => RunOutcome::Failed(error.bounded()),
         };
         self.end(outcome, true, now_ms, random);
@@ -103,8 +103,9 @@ impl Machine {
             self.differs("a turn that ended", &error.to_string(), "the workflow's code has changed since");
             return;
         }
-        if !self.guest.live && !self.at_frontier() {
-            // Not the code's failure but the host's: the same turn ended well before.
+        let of_the_host = error.is(Code::Internal) && self.live.is_empty();
+        if of_the_host || !self.guest.live && !self.at_frontier() {
+            // Not the code's failure but the host's: it had no room for the instance, or the same turn ended well before.
             self.outputs.push(Output::Rebuild);
             return;
         }

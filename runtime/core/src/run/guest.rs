@@ -1,7 +1,9 @@
 //! Where the guest is: its cursor in the commands and deliveries of the journal, its turn, and what it may see of time and chance.
 
+use std::collections::BTreeSet;
+
 use super::machine::{LogLine, Machine, Mode, Output};
-use crate::contract::{AttemptRef, Level};
+use crate::contract::{AttemptRef, Level, Operation};
 use crate::ids::Digest;
 use crate::json::Json;
 use crate::limits;
@@ -23,6 +25,8 @@ pub(super) struct Guest {
     pub(super) void: bool,
     /// It has come to the journal's end and was given something new.
     pub(super) live: bool,
+    /// Operations that it was told of or has closed, before the journal's end.
+    pub(super) over: BTreeSet<Operation>,
     randoms: u64,
     log_lines: u32,
 }
@@ -47,6 +51,7 @@ impl Guest {
             owner: Owner::Workflow,
             void: false,
             live: false,
+            over: BTreeSet::new(),
             randoms: 0,
             log_lines: 0,
         }
@@ -56,6 +61,12 @@ impl Guest {
     pub(super) fn body_turn(&mut self, attempt: AttemptRef) {
         self.owner = Owner::Body(attempt);
         self.void = false;
+    }
+
+    /// A body is told that its attempt was closed: what it does in this turn is for nothing.
+    pub(super) fn expired_turn(&mut self, attempt: AttemptRef) {
+        self.body_turn(attempt);
+        self.void = true;
     }
 
     /// A delivery to workflow code begins.

@@ -42,3 +42,4 @@ pub use ask::{Granted, Refusal, RunStatus};
 pub use machine::{Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
 pub use resolve::{Finding, KeyOfRetry, Resolved, UnknownEffect, UnknownStep, found_error};
 pub use status::{Activity, Awaited};
+pub use step::check_name;

@@ -1,8 +1,8 @@
 //! What a run is doing, for people and for whoever decides whether its instance is still needed; and what is given to a quiet guest.
 
 use super::machine::{Machine, Mode, Told};
-use super::state::{OpKind, Phase, Ready};
-use crate::contract::{Event, Operation};
+use super::state::{OpKind, Phase, Ready, Step};
+use crate::contract::{EffectClass, Event, Operation};
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
 use crate::ids::StepId;
@@ -84,11 +84,15 @@ impl Machine {
         if unknown.is_empty() { Activity::Running } else { Activity::Blocked(unknown) }
     }
 
-    /// The steps whose outcome is unknown.
+    /// The steps whose outcome is unknown. Once the run has ended, those too that it did not wait for.
     #[must_use]
     pub fn unknown_steps(&self) -> Vec<StepId> {
+        let ended = self.state.ended.is_some();
+        let left = |step: &&Step| step.begun.effect != EffectClass::Repeatable && step.has_unknown();
         let steps = (0..self.state.ops.len() as Operation).filter_map(|op| self.state.step(op));
-        steps.filter(|step| step.phase == Phase::Unknown).map(|step| step.begun.step.clone()).collect()
+        let unknown =
+            steps.filter(|step| step.phase == Phase::Unknown || ended && step.phase != Phase::Done && left(step));
+        unknown.map(|step| step.begun.step.clone()).collect()
     }
 
     /// Whether the instance can be dropped: all that it holds, replay brings back.
@@ -177,7 +181,7 @@ impl Machine {
         while let Some(told) = self.told.pop_front() {
             match told {
                 Told::Expired(attempt) => {
-                    self.guest.body_turn(attempt);
+                    self.guest.expired_turn(attempt);
                     return Some(Event::Expired(attempt));
                 }
                 Told::Answered { op, exchange, effect, answer } => {

@@ -89,8 +89,11 @@ impl Machine {
     }
 }
 
-/// A name of 1 to 200 bytes without control characters.
-pub(super) fn check_name(what: &str, name: &str) -> Result<(), Error> {
+/// Checks the name of a `what`: 1 to 200 bytes without control characters.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let problem = if name.is_empty() {
         "is empty".to_owned()
     } else if name.len() > limits::MAX_NAME_BYTES {

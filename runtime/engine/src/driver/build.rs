@@ -57,6 +57,10 @@ impl Driver {
             if !self.durable().await {
                 return;
             }
+            // What came while the run was left alone came before what falls due now.
+            if self.inbox {
+                self.read_inbox();
+            }
         }
         let (workflow, input) = {
             let shared = self.shared.lock();

@@ -1,6 +1,7 @@
 //! How a run's task leaves it: parked, paused, stopped with the engine, set aside, or after a failure of the store.
 
 use stepwell_core::error::{Code, Error};
+use stepwell_core::ids::StepId;
 use stepwell_core::run::{Activity, Awaited, Input};
 use stepwell_store::{RunChange, Status, StoreError};
 
@@ -39,14 +40,17 @@ impl Driver {
         let (change, event, end) = match activity {
             Activity::Blocked(steps) => {
                 let mut change = RunChange::to(Status::Blocked, now_ms);
-                let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
-                change.detail = Some(format!("the outcome of step {} is unknown", names.join(", ")));
-                (change, RunEvent::Blocked(steps), End::Done)
+                change.detail = unknown_text(&steps);
+                // The run's own time-out still counts.
+                change.wake_at_ms = due;
+                (change, RunEvent::Blocked(steps), End::Parked { wake_at_ms: due })
             }
             Activity::Waiting { what, until_ms } => {
                 let mut change = RunChange::to(Status::Waiting, now_ms);
                 let what = what.to_string();
-                change.detail = Some(what.clone());
+                let unknown = unknown_text(&self.shared.lock().machine.unknown_steps());
+                change.detail =
+                    Some([Some(what.clone()), unknown].into_iter().flatten().collect::<Vec<_>>().join("; "));
                 change.wake_at_ms = due;
                 (change, RunEvent::Waiting { what, until_ms: due.or(until_ms) }, End::Parked { wake_at_ms: due })
             }
@@ -153,4 +157,10 @@ impl Driver {
         self.engine.watchers().tell(self.key, &RunEvent::Paused(store_error(error)));
         self.end = Some(End::Done);
     }
+}
+
+/// What people are told of steps whose outcome is unknown; nothing where there are none.
+pub(super) fn unknown_text(steps: &[StepId]) -> Option<String> {
+    let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
+    (!names.is_empty()).then(|| format!("the outcome of step {} is unknown", names.join(", ")))
 }

@@ -1,13 +1,16 @@
 //! The command line: its commands as data, and what they have in common.
 
 mod build;
+mod conclude;
 mod exit;
 mod open;
 mod progress;
 mod render;
 mod run;
 mod runs;
+mod signals;
 mod source;
+mod stdout;
 mod steps;
 
 use std::path::PathBuf;

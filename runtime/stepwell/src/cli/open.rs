@@ -1,5 +1,6 @@
 //! The engine as a local run has it.
 
+use std::net::Ipv6Addr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -19,6 +20,11 @@ const LOOPBACK: [&str; 3] = ["127.0.0.1:*", "[::1]:*", "localhost:*"];
 pub(super) struct Outside<'a> {
     pub(super) secrets: &'a [String],
     pub(super) allow_net: &'a [String],
+}
+
+/// An address as a pattern of destinations.
+fn on_any_port(address: &str) -> String {
+    if address.parse::<Ipv6Addr>().is_ok() { format!("[{address}]:*") } else { format!("{address}:*") }
 }
 
 /// Opens the data directory for running.
@@ -42,7 +48,7 @@ pub(super) fn engine(
         // What is opened by name is also a destination; a network of addresses only opens what is declared.
         if let AllowNet::Host(pattern) = &net {
             also.push(pattern.clone());
-        } else if let Ok(pattern) = format!("{text}:*").parse() {
+        } else if let Ok(pattern) = on_any_port(text).parse() {
             also.push(pattern);
         }
         addresses.allow_net.push(net);

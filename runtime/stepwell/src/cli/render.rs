@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use stepwell_core::contract::{Level, Operation};
 use stepwell_core::ids::StepId;
 use stepwell_core::journal::entry::{AttemptOutcome, Entry, Next, Record, RunOutcome};
+use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
 use stepwell_engine::RunEvent;
 
@@ -27,9 +28,10 @@ impl Lines {
             RunEvent::Log(line) => {
                 let step = line.step.as_ref().map(|step| format!(" [{step}]")).unwrap_or_default();
                 let fields = line.fields.as_ref().map(|fields| format!(" {fields}")).unwrap_or_default();
-                Some(format!("  {}{step} {}{fields}", level(line.level), line.message))
+                let text = printable(&format!("{}{fields}", line.message));
+                Some(format!("  {}{step} {text}", level(line.level)))
             }
-            RunEvent::StatusText(text) => Some(format!("  status: {text}")),
+            RunEvent::StatusText(text) => Some(format!("  status: {}", printable(text))),
             RunEvent::Waiting { what, until_ms } => {
                 let until = until_ms.map(|at| format!(" until {}", clock(at))).unwrap_or_default();
                 Some(format!("  waiting for {what}{until}"))
@@ -59,7 +61,7 @@ impl Lines {
                 Some(format!("  waiting for event {name:?}{until}"))
             }
             Record::EventArrived { name, .. } => Some(format!("  event {name:?} came")),
-            Record::CancelRequested { error, .. } => Some(format!("  cancelling: {}", error.message)),
+            Record::CancelRequested { error, .. } => Some(format!("  cancelling: {}", printable(&error.message))),
             _ => None,
         }
     }
@@ -77,6 +79,7 @@ fn attempt_line(step: &str, n: u32, took_ms: u64, outcome: &AttemptOutcome, now_
                 Next::GiveUp => "no further attempt".to_owned(),
                 Next::Unknown => "outcome unknown: somebody has to find out what happened".to_owned(),
             };
+            let error = printable(&error.to_string());
             format!("{red}failed{reset}  {step} attempt {n} ({}) {error}; {next}", span(took_ms))
         }
     }

@@ -8,13 +8,16 @@ use std::time::Duration;
 use clap::Args;
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
-use stepwell_core::journal::entry::RunOutcome;
+use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
-use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun, Verdict};
+use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun};
 
 use super::BY;
+use super::conclude::Concluding;
 use super::exit::Exit;
 use super::render::{Lines, json_event};
+use super::signals::Signals;
+use super::stdout::Stdout;
 use super::{DataDir, DurabilityArg, open, source};
 
 /// Arguments of `stepwell run`.
@@ -44,6 +47,9 @@ pub(super) struct RunArgs {
     /// An event for the run, there before it is awaited. Can be given more than once.
     #[arg(long = "event", value_name = "NAME=JSON")]
     events: Vec<String>,
+    /// Tells these events of --resume from equal ones that were sent before: a repeated command sends its events once.
+    #[arg(long, value_name = "ID", requires = "resume")]
+    event_id: Option<String>,
     /// How long the run may take, in ms; then it is cancelled.
     #[arg(long, value_name = "MS", conflicts_with = "resume")]
     run_timeout_ms: Option<u64>,
@@ -100,6 +106,8 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
         Some(built) => Some(engine.add_module(built.component).await.map_err(|e| module_error(&e))?.digest),
         None => None,
     };
+    // From here on a signal parks the run; before, it ends the process.
+    let mut signals = Signals::listen()?;
     let run = match &args.resume {
         Some(text) => find(&engine, text)?,
         None => {
@@ -112,63 +120,89 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
                 run_timeout_ms: args.run_timeout_ms,
                 events: events.clone(),
             };
-            engine.start(start).await.map_err(|e| Exit::Usage.with(e))?
+            engine.start(start).await.map_err(|error| refused(&error))?
         }
     };
-    let mut watcher = Watcher { json: args.json, lines: Lines::default() };
+    let mut watcher = Watcher { json: args.json, lines: Lines::default(), stdout: Stdout::default() };
     watcher.began(&run);
+    let end = Concluding { engine: &engine, run: &run, data_dir: &args.data_dir.data_dir, json: args.json };
     if args.resume.is_some()
         && let Some(outcome) = engine.outcome(&run).map_err(|error| Exit::Failed.with(error))?
     {
         // It ended before its result was seen, for instance by a kill in between: a result is not lost by that.
         watcher.note(&format!("run {} has ended already", run.id));
-        let end = RunEvent::Ended(outcome);
-        watcher.show(&engine, &end);
-        return Ok(conclude(&engine, &run, Some(end), &args.data_dir.data_dir, false, args.json).await);
+        let last = RunEvent::Ended(outcome);
+        watcher.show(&engine, &last);
+        return Ok(end.tell(Some(last), false, &mut signals, watcher.stdout).await);
     }
     let mut happenings = engine.watch(run.key);
     if args.resume.is_some() {
-        resume(&engine, &run, module.as_ref(), &events).await?;
+        // Before its events: they wake the run, and must not do so on the code that it is to leave.
+        engine.resume(&run, BY, module.as_ref()).await.map_err(|error| not_resumed(&error))?;
+        send_events(&engine, &run, &events, args.event_id.as_deref().unwrap_or("cli")).await;
     } else {
         engine.go(&run);
     }
-    let end = watcher.follow(&engine, &run, &mut happenings).await;
-    Ok(conclude(&engine, &run, end, &args.data_dir.data_dir, !args.no_replay_check, args.json).await)
+    let last = watcher.follow(&engine, &run, &mut happenings, &mut signals).await;
+    Ok(end.tell(last, !args.no_replay_check, &mut signals, watcher.stdout).await)
 }
 
-async fn resume(
-    engine: &Engine,
-    run: &RunRef,
-    module: Option<&Digest>,
-    events: &[(String, Json)],
-) -> Result<(), ExitCode> {
-    // Before its events: they wake the run, and must not do so on the code that it is to leave.
-    engine.resume(run, BY, module).await.map_err(|error| {
-        let exit = match &error {
-            AskError::NoSuchRun(_) | AskError::Refused(_) => Exit::Usage,
-            _ => Exit::NeedsSomebody,
-        };
-        exit.with(error)
-    })?;
+/// The run is under way by now: an event that cannot be sent does not stop it.
+async fn send_events(engine: &Engine, run: &RunRef, events: &[(String, Json)], id: &str) {
     for (at, (name, payload)) in events.iter().enumerate() {
         // The same command again after a kill must not send its events twice.
-        let dedup = format!("cli:{at}:{name}:{}", Digest::of(payload.as_str().as_bytes()).short());
-        engine.send_event(run.key, name, payload, Some(dedup)).await.map_err(|e| Exit::Usage.with(e))?;
+        let dedup = format!("{id}:{at}:{name}:{}", Digest::of(payload.as_str().as_bytes()).short());
+        match engine.send_event(run.key, name, payload, Some(dedup)).await {
+            Ok(sent) if sent.repeated => {
+                let hint =
+                    "the same command has sent it before; to send it once more, give the command another --event-id";
+                anstream::eprintln!("event {name:?} is there already: {hint}");
+            }
+            Ok(_) => {}
+            Err(error) => anstream::eprintln!("warning: event {name:?} was not sent: {error}"),
+        }
     }
-    Ok(())
+}
+
+/// The exit code where a run cannot be taken up.
+fn not_resumed(error: &AskError) -> ExitCode {
+    match error {
+        AskError::Failed(error) | AskError::Differs(error) => refused(error),
+        AskError::NoSuchRun(_) | AskError::Refused(_) => Exit::Usage.with(printable(&error.to_string())),
+        _ => Exit::NeedsSomebody.with(printable(&error.to_string())),
+    }
+}
+
+/// The exit code of a refusal.
+fn refused(error: &Error) -> ExitCode {
+    let usage = [
+        Code::InvalidArgument,
+        Code::InvalidPolicy,
+        Code::ResultTooLarge,
+        Code::UnknownWorkflow,
+        Code::UnknownOperation,
+        Code::Unsupported,
+    ];
+    let exit = match () {
+        () if error.is(Code::Internal) => Exit::Failed,
+        () if usage.into_iter().any(|code| error.is(code)) => Exit::Usage,
+        () => Exit::NeedsSomebody,
+    };
+    exit.with(printable(&error.to_string()))
 }
 
 /// Follows a run and shows what happens in it.
 struct Watcher {
     json: bool,
     lines: Lines,
+    stdout: Stdout,
 }
 
 impl Watcher {
     /// Says which run it is: who resumes it needs to know.
-    fn began(&self, run: &RunRef) {
+    fn began(&mut self, run: &RunRef) {
         if self.json {
-            anstream::println!("{}", serde_json::json!({ "event": "run", "run": run.id }));
+            self.stdout.line(serde_json::json!({ "event": "run", "run": run.id }));
         } else {
             anstream::eprintln!("run {}", run.id);
         }
@@ -186,7 +220,7 @@ impl Watcher {
             if matches!(event, RunEvent::Ended(_)) {
                 object["commits"] = engine.store().commits().into();
             }
-            anstream::println!("{object}");
+            self.stdout.line(object);
         } else if let Some(line) = self.lines.line(event) {
             anstream::eprintln!("{line}");
         }
@@ -198,11 +232,23 @@ impl Watcher {
         engine: &Engine,
         run: &RunRef,
         events: &mut tokio::sync::mpsc::UnboundedReceiver<RunEvent>,
+        signals: &mut Signals,
     ) -> Option<RunEvent> {
         let mut stopping = false;
         loop {
             tokio::select! {
                 biased;
+                () = signals.next() => {
+                    if stopping {
+                        std::process::exit(Exit::Stopped as i32);
+                    }
+                    stopping = true;
+                    self.note("stopping; requests under way are waited for (Ctrl-C again to stop at once)");
+                    let live = engine.stop_run(run.key);
+                    if !live {
+                        return Some(RunEvent::Parked);
+                    }
+                }
                 event = events.recv() => {
                     let event = event?;
                     self.show(engine, &event);
@@ -214,139 +260,9 @@ impl Watcher {
                         return Some(RunEvent::Parked);
                     }
                 }
-                () = interrupted() => {
-                    if stopping {
-                        std::process::exit(Exit::Stopped as i32);
-                    }
-                    stopping = true;
-                    self.note("stopping; requests under way are waited for (Ctrl-C again to stop at once)");
-                    let live = engine.stop_run(run.key);
-                    if !live {
-                        return Some(RunEvent::Parked);
-                    }
-                }
             }
         }
     }
-}
-
-/// Ctrl-C, or a polite request of the system to end.
-async fn interrupted() {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
-    let terminated = async {
-        match &mut terminate {
-            Some(signal) => drop(signal.recv().await),
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
-}
-
-async fn conclude(
-    engine: &Engine,
-    run: &RunRef,
-    end: Option<RunEvent>,
-    data_dir: &std::path::Path,
-    check: bool,
-    json: bool,
-) -> ExitCode {
-    let resume = || {
-        let dir = if data_dir.as_os_str() == ".stepwell" {
-            String::new()
-        } else {
-            format!(" --data-dir {}", data_dir.display())
-        };
-        format!("stepwell run --resume {}{dir}", run.id)
-    };
-    match end {
-        Some(RunEvent::Ended(outcome)) => {
-            let exit = match &outcome {
-                RunOutcome::Succeeded(value) => {
-                    if !json {
-                        anstream::println!("{value}");
-                    }
-                    Exit::Done.into()
-                }
-                RunOutcome::Failed(error) => Exit::RunFailed.with(format!("run {} failed: {}", run.id, chain(error))),
-                RunOutcome::Cancelled(error) => {
-                    Exit::RunFailed.with(format!("run {} was cancelled: {}", run.id, chain(error)))
-                }
-                RunOutcome::Terminated(error) => {
-                    Exit::RunFailed.with(format!("run {} was terminated: {}", run.id, chain(error)))
-                }
-            };
-            if check {
-                replay_check(engine, run, exit, matches!(outcome, RunOutcome::Succeeded(_)), json).await
-            } else {
-                exit
-            }
-        }
-        Some(RunEvent::Blocked(steps)) => {
-            let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
-            Exit::NeedsSomebody.with(format!(
-                "run {} is blocked: it is not known whether a request of step {} happened, and repeating it could do harm. \
-                 `stepwell steps list` shows what was sent; when you know what became of it: `stepwell steps resolve {} {}`",
-                run.id,
-                steps.join(", "),
-                run.id,
-                steps.first().map_or("STEP", String::as_str)
-            ))
-        }
-        Some(RunEvent::Paused(error)) if error.is(Code::Internal) => Exit::Failed.with(format!(
-            "run {} stopped: {error}\nTo go on, once the cause is gone: {}",
-            run.id,
-            resume()
-        )),
-        Some(RunEvent::Paused(error)) => {
-            Exit::NeedsSomebody.with(format!("run {} is set aside: {error}\nTo go on: {}", run.id, resume()))
-        }
-        Some(RunEvent::Parked) => {
-            anstream::eprintln!("run {} is parked. To go on: {}", run.id, resume());
-            Exit::Stopped.into()
-        }
-        _ => Exit::Failed.with(format!("run {} was lost sight of. To go on: {}", run.id, resume())),
-    }
-}
-
-/// Replays the finished run once: a body that left something behind would otherwise show only after a crash.
-async fn replay_check(engine: &Engine, run: &RunRef, exit: ExitCode, succeeded: bool, json: bool) -> ExitCode {
-    match engine.verify(run).await {
-        Ok(Verdict::Same) => exit,
-        Ok(Verdict::Differs(mismatch)) => {
-            if json {
-                anstream::println!(
-                    "{}",
-                    serde_json::json!({ "event": "replay-differs", "difference": mismatch.to_string() })
-                );
-            }
-            let text = format!("the run is over, but is not deterministic: {mismatch}");
-            let code = Exit::ReplayDiffers.with(text);
-            if succeeded { code } else { exit }
-        }
-        Err(error) => {
-            let code = Exit::Failed.with(format!("the run is over, but its replay could not be checked: {error}"));
-            if succeeded { code } else { exit }
-        }
-    }
-}
-
-/// The error with its causes and details.
-fn chain(error: &Error) -> String {
-    let mut text = match &error.name {
-        Some(name) => format!("{name} ({}): {}", error.code, error.message),
-        None => error.to_string(),
-    };
-    for cause in &error.causes {
-        let name = cause.name.as_deref().unwrap_or("error");
-        text.push_str(&format!("\n  caused by {name}: {}", cause.message));
-    }
-    if error.outcome_unknown {
-        text.push_str("\n  a request of the step may have happened all the same");
-    }
-    text
 }
 
 fn module_error(error: &Error) -> ExitCode {
@@ -390,5 +306,7 @@ fn event(text: &str) -> Result<(String, Json), ExitCode> {
     if name.is_empty() {
         return Err(usage("it has no name; write NAME=JSON".to_owned()));
     }
-    Ok((name.to_owned(), Json::parse(payload).map_err(|error| usage(error.to_string()))?))
+    let payload = Json::parse(payload).map_err(|error| usage(error.to_string()))?;
+    stepwell_engine::check_event(name, &payload).map_err(|error| usage(error.to_string()))?;
+    Ok((name.to_owned(), payload))
 }

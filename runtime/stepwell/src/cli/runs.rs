@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use stepwell_core::ids::RunId;
 use stepwell_core::journal::codec;
-use stepwell_core::journal::print::{Printer, Times};
-use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status};
+use stepwell_core::journal::print::{Printer, Times, printable};
+use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status, StoreError};
 
 use super::DataDir;
 use super::exit::Exit;
@@ -87,7 +87,10 @@ pub(super) fn run(args: RunsArgs) -> ExitCode {
 }
 
 fn reads(common: &Common) -> Result<impl Reads + use<>, ExitCode> {
-    store::read_only(&common.data_dir.data_dir).map_err(|error| Exit::Usage.with(error))
+    store::read_only(&common.data_dir.data_dir).map_err(|error| match error {
+        StoreError::Missing(_) => Exit::Usage.with(error),
+        error => Exit::Failed.with(error),
+    })
 }
 
 fn with_run(
@@ -110,7 +113,7 @@ fn list(common: &Common, status: Option<Status>, workflow: Option<String>, limit
         if common.json {
             anstream::println!("{}", as_json(row));
         } else {
-            let detail = row.detail.as_deref().map(|detail| format!("  {detail}")).unwrap_or_default();
+            let detail = row.detail.as_deref().map(|detail| format!("  {}", printable(detail))).unwrap_or_default();
             let (status, workflow) = (row.status.as_str(), &row.workflow);
             anstream::println!("{}  {status:<10} {workflow:<20} {}{detail}", row.run, clock(row.created_at_ms));
         }
@@ -155,7 +158,7 @@ fn show(_: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
     lines.extend(row.wake_at_ms.map(|at| ("until", clock(at))));
     lines.extend(row.outcome.clone().map(|outcome| ("outcome", outcome)));
     for (name, value) in lines {
-        anstream::println!("{name:<10}{value}");
+        anstream::println!("{name:<10}{}", printable(&value));
     }
     Ok(())
 }
@@ -189,7 +192,8 @@ fn logs(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
         } else {
             let step = line.step.as_deref().map(|step| format!(" [{step}]")).unwrap_or_default();
             let fields = line.fields.as_deref().map(|fields| format!(" {fields}")).unwrap_or_default();
-            anstream::println!("{} {level:<5}{step} {}{fields}", clock(line.at_ms), line.text);
+            let text = printable(&format!("{}{fields}", line.text));
+            anstream::println!("{} {level:<5}{step} {text}", clock(line.at_ms));
         }
     }
     Ok(())

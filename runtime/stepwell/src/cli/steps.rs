@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 use stepwell_core::ids::RunId;
+use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
 use stepwell_core::run::{Machine, Mode};
 use stepwell_engine::store::{self, Reads, RunFilter, RunRow};
@@ -12,6 +13,7 @@ use stepwell_engine::{AskError, Finding, Granted, Resolved, RunRef, UnknownStep,
 
 use super::exit::Exit;
 use super::render::clock;
+use super::stdout::Stdout;
 use super::{BY, DataDir, DurabilityArg, open};
 
 /// Arguments of `stepwell steps`.
@@ -102,11 +104,12 @@ fn list(data_dir: &DataDir, run: Option<&str>, all: bool, json: bool) -> Result<
             None if all => reads.runs(&RunFilter { limit: u32::MAX, ..RunFilter::default() }).map_err(failed)?.runs,
             None => reads.unfinished().map_err(failed)?.runs,
         };
+    let mut stdout = Stdout::default();
     for row in rows {
         // A run that cannot be read hides no other.
         match unknown(&reads, &row) {
-            Ok(steps) => steps.iter().for_each(|step| show(&row, step, json)),
-            Err(error) => anstream::eprintln!("run {} cannot be read: {error}", row.run),
+            Ok(steps) => steps.iter().for_each(|step| show(&mut stdout, &row, step, json)),
+            Err(error) => anstream::eprintln!("run {} cannot be read: {}", row.run, printable(&error)),
         }
     }
     Ok(())
@@ -118,7 +121,7 @@ fn unknown(reads: &dyn Reads, row: &RunRow) -> Result<Vec<UnknownStep>, String> 
     Machine::load(entries, None, Mode::Verify).map(|machine| machine.unknown()).map_err(|error| error.to_string())
 }
 
-fn show(row: &RunRow, step: &UnknownStep, json: bool) {
+fn show(stdout: &mut Stdout, row: &RunRow, step: &UnknownStep, json: bool) {
     if json {
         let effects: Vec<Value> = step
             .effects
@@ -134,10 +137,10 @@ fn show(row: &RunRow, step: &UnknownStep, json: bool) {
             "run": row.run, "workflow": row.workflow, "runStatus": row.status.as_str(), "step": step.step.to_string(),
             "attempts": step.attempts, "effects": effects,
         });
-        anstream::println!("{object}");
+        stdout.line(object);
         return;
     }
-    anstream::println!("{}  {}  {} ({})", row.run, step.step, row.workflow, row.status);
+    stdout.line(printable(&format!("{}  {}  {} ({})", row.run, step.step, row.workflow, row.status)));
     for e in &step.effects {
         let key = e.key.as_ref().map(|key| format!(", key {key}")).unwrap_or_default();
         let times = if e.first_sent_ms == e.last_sent_ms {
@@ -145,10 +148,10 @@ fn show(row: &RunRow, step: &UnknownStep, json: bool) {
         } else {
             format!(", first {}", clock(e.first_sent_ms))
         };
-        anstream::println!("    {} {} sent {}{times}{key}", e.method, e.url, clock(e.last_sent_ms));
+        stdout.line(printable(&format!("    {} {} sent {}{times}{key}", e.method, e.url, clock(e.last_sent_ms))));
     }
     if step.effects.is_empty() {
-        anstream::println!("    something of it was done, and its last attempt was lost before it could say so");
+        stdout.line("    something of it was done, and its last attempt was lost before it could say so");
     }
 }
 
@@ -178,11 +181,11 @@ async fn resolve(args: ResolveArgs) -> Result<(), ExitCode> {
         let exit = if matches!(error, AskError::Refused(_)) { Exit::Usage } else { Exit::Failed };
         exit.with(error)
     })?;
-    said(&args, &run, &resolved);
+    said(&mut Stdout::default(), &args, &run, &resolved);
     Ok(())
 }
 
-fn said(args: &ResolveArgs, run: &RunRef, resolved: &Resolved) {
+fn said(stdout: &mut Stdout, args: &ResolveArgs, run: &RunRef, resolved: &Resolved) {
     if args.json {
         let keys: Vec<Value> =
             resolved.keys.iter().map(|k| json!({ "effect": k.effect, "key": k.key, "kept": k.kept })).collect();
@@ -190,23 +193,22 @@ fn said(args: &ResolveArgs, run: &RunRef, resolved: &Resolved) {
             "run": run.id, "step": resolved.step.to_string(), "keys": keys, "givenUp": resolved.given_up,
             "paused": resolved.granted == Granted::OnResume,
         });
-        anstream::println!("{object}");
+        stdout.line(object);
         return;
     }
-    anstream::println!("step {} of run {} is resolved", resolved.step, run.id);
+    stdout.line(printable(&format!("step {} of run {} is resolved", resolved.step, run.id)));
     for key in &resolved.keys {
-        match (&key.key, key.kept) {
-            (Some(name), true) => anstream::println!("  its request is repeated under the same key, {name}"),
+        let text = match (&key.key, key.kept) {
+            (Some(name), true) => format!("  its request is repeated under the same key, {name}"),
             (Some(name), false) => {
-                anstream::println!(
-                    "  the other side may have forgotten key {name}: its request is sent under a new one"
-                );
+                format!("  the other side may have forgotten key {name}: its request is sent under a new one")
             }
-            (None, _) => anstream::println!("  its request carries no key: it is sent again as it was"),
-        }
+            (None, _) => "  its request carries no key: it is sent again as it was".to_owned(),
+        };
+        stdout.line(printable(&text));
     }
     if let Some(error) = &resolved.given_up {
-        anstream::println!("  it is not tried again, and fails: {error}");
+        stdout.line(printable(&format!("  it is not tried again, and fails: {error}")));
     }
     anstream::eprintln!("To go on with the run: stepwell run --resume {}", run.id);
 }

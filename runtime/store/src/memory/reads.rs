@@ -96,6 +96,16 @@ impl Reads for MemoryReads {
             .collect())
     }
 
+    fn runs_with_events(&self) -> Result<Vec<RunKey>> {
+        let state = self.state();
+        let runs = state.run_ids.values().copied().filter(|key| {
+            state.run(*key).is_some_and(|found| !found.row.status.is_finished() && !found.inbox.is_empty())
+        });
+        let mut runs: Vec<RunKey> = runs.collect();
+        runs.sort_unstable();
+        Ok(runs)
+    }
+
     fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
         Ok(self.state().modules.get(digest).map(|module| module.bytes.clone()))
     }

@@ -122,6 +122,11 @@ impl Reads for SqliteReads {
         self.0.query(|connection| all(connection, sql, [run, signed(after)], read))
     }
 
+    fn runs_with_events(&self) -> Result<Vec<RunKey>> {
+        let sql = "SELECT id FROM runs WHERE status < ?1 AND EXISTS (SELECT 1 FROM inbox WHERE run = id) ORDER BY id";
+        self.0.query(|connection| all(connection, sql, [FIRST_FINISHED_CODE], |row| row.get(0)))
+    }
+
     fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
         self.0.query(|connection| {
             let mut statement = connection.prepare_cached("SELECT bytes FROM modules WHERE digest = ?1")?;

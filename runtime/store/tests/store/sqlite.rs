@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use stepwell_store::{
-    Append, NewEvent, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store, StoreError, read_only,
+    Append, NewEvent, Reads, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store, StoreError,
+    read_only,
 };
 use tempfile::tempdir;
 
