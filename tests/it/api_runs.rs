@@ -5,7 +5,7 @@ use stepwell_tests::{Api, Project};
 
 use crate::api_keys::MODULE;
 
-fn start(api: &Api, workflow: &str, body: &Value) -> String {
+pub(crate) fn start(api: &Api, workflow: &str, body: &Value) -> String {
     api.post(&format!("/v1/workflows/{workflow}/runs"), body).expect(201).run()
 }
 
@@ -28,7 +28,7 @@ fn events(lines: impl Iterator<Item = String>) -> impl Iterator<Item = (String, 
 }
 
 /// Follows the run until it waits, and shows it.
-fn until_waiting(api: &Api, run: &str) -> Value {
+pub(crate) fn until_waiting(api: &Api, run: &str) -> Value {
     let mut events = events(api.lines(&format!("/v1/runs/{run}/events")));
     let waiting = events.find(|(name, _, data)| name == "run" && data["status"] == "waiting");
     waiting.expect("the run comes to wait").2

@@ -1,6 +1,7 @@
 //! Black-box tests: the programs as their users have them.
 
 mod api_access;
+mod api_asks;
 mod api_keys;
 mod api_kill;
 mod api_modules;
@@ -19,4 +20,5 @@ mod replay;
 mod runs;
 mod rust_guests;
 mod sdk;
+mod steps;
 mod time;

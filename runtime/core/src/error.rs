@@ -167,6 +167,10 @@ codes! {
     RunTimeout = "workflows.run_timeout",
     /// The run was cancelled, or an operation of a cancelled run.
     Cancelled = "workflows.cancelled",
+    /// The run was ended at once.
+    Terminated = "workflows.terminated",
+    /// The run is paused, and goes on when it is resumed.
+    Paused = "workflows.paused",
     /// An awaited event did not come in time.
     WaitTimeout = "workflows.wait_timeout",
     /// Nothing can wake the workflow any more.

@@ -55,6 +55,22 @@ pub enum Fault {
     CancelTooEarly,
     /// A run's end is recorded while its requests are under way.
     EndTooEarly,
+    /// A paused run's workflow is told things.
+    DeliverWhilePaused,
+    /// A paused run's timers fire.
+    FireWhilePaused,
+    /// A request to cancel that comes during replay is kept in memory alone.
+    CancelInMemory,
+    /// A terminated run's bodies go on.
+    TerminateLetsRun,
+    /// A run that has ended still waits for a time.
+    TimerAfterEnd,
+    /// What may have happened is forgotten with the run's end.
+    UnknownForgottenAtEnd,
+    /// A person's word overrules what is known of a step.
+    ResolveAnyStep,
+    /// A retry by a person gets a new key although the old one lives.
+    ResolveRenews,
 }
 
 impl Fault {
@@ -85,6 +101,14 @@ impl Fault {
         Self::NewestWaitFirst,
         Self::CancelTooEarly,
         Self::EndTooEarly,
+        Self::DeliverWhilePaused,
+        Self::FireWhilePaused,
+        Self::CancelInMemory,
+        Self::TerminateLetsRun,
+        Self::TimerAfterEnd,
+        Self::UnknownForgottenAtEnd,
+        Self::ResolveAnyStep,
+        Self::ResolveRenews,
     ];
 }
 

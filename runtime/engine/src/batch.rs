@@ -41,12 +41,13 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// For a run whose journal has `next_seq` entries.
+    /// For a run whose journal has `next_seq` entries, and which stands so.
     pub(crate) fn new(
         run: RunKey,
         store: Arc<dyn Store>,
         watchers: Arc<Watchers>,
         next_seq: u64,
+        status: Status,
         points: &Points,
     ) -> Self {
         let publisher = Publisher::new(run, store.clone(), watchers.clone(), points.clone());
@@ -60,7 +61,7 @@ impl Writing {
             logs: Vec::new(),
             change: None,
             events: Vec::new(),
-            status: Status::Running,
+            status,
             status_text: None,
             last: None,
         }
@@ -97,8 +98,23 @@ impl Writing {
         self.events.extend(event);
     }
 
+    /// How the run stands by what was handed over.
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The same; nothing where this task has had nothing to write.
+    pub(crate) fn hand_over_any(&mut self, now_ms: u64) -> Option<Ticket> {
+        let something = self.last.is_some()
+            || !self.entries.is_empty()
+            || !self.logs.is_empty()
+            || self.change.is_some()
+            || self.status_text.is_some();
+        something.then(|| self.hand_over(now_ms))
     }
 
     /// Hands over what has gathered, and gives the ticket after which all of it is durable.
@@ -142,5 +158,6 @@ pub(crate) fn ended(outcome: &RunOutcome) -> (Status, String) {
         RunOutcome::Succeeded(value) => (Status::Succeeded, value.to_string()),
         RunOutcome::Failed(failure) => (Status::Failed, error(failure)),
         RunOutcome::Cancelled(reason) => (Status::Cancelled, error(reason)),
+        RunOutcome::Terminated(reason) => (Status::Terminated, error(reason)),
     }
 }

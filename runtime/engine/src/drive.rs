@@ -1,14 +1,17 @@
 //! Taking a run up: from its journal to a task that drives it.
 
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::{Input, Mode};
-use stepwell_store::{InboxKind, RunChange, RunKey, Status};
+use stepwell_core::journal::entry::RunOutcome;
+use stepwell_core::run::{Granted, Machine, Mode};
+use stepwell_host::http::Destinations;
+use stepwell_store::{RunChange, RunKey, RunRow, Status};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-use crate::batch::Writing;
+use crate::ask::{Ask, AskError, Said};
+use crate::batch::{Writing, ended};
 use crate::clock::{RunClock, real_now_ms};
 use crate::commands::Handle;
-use crate::driver::{Driver, End, Message, cancel_error};
+use crate::driver::{Driver, End, Message};
 use crate::effects::{InFlight, Outside, store_error};
 use crate::engine::Engine;
 use crate::points::Moment;
@@ -17,79 +20,99 @@ use crate::watch::RunEvent;
 /// A run to be taken up, and how its task is reached.
 pub(crate) struct Task {
     pub(crate) run: RunKey,
-    /// Nothing of it has ever run.
-    pub(crate) fresh: bool,
-    /// A person asked for it.
-    pub(crate) by_hand: bool,
     pub(crate) sender: UnboundedSender<Message>,
     pub(crate) messages: UnboundedReceiver<Message>,
 }
 
 /// Drives a run for as long as it has something to do. A run that cannot be taken up is set aside by name; others are not hindered.
-pub(crate) async fn drive(engine: &Engine, task: Task) -> End {
+pub(crate) async fn drive(engine: &Engine, mut task: Task) -> End {
     let key = task.run;
-    match prepare(engine, task).await {
-        Ok(driver) => driver.run().await,
+    engine.settings().points.pass(Moment::TakingUp).await;
+    // Whatever an earlier failure of the store left behind: what is durable now is what there is.
+    engine.store().recover(key);
+    match take_up(engine, key) {
+        Ok(taken) => taken.driver(engine, task).run().await,
         Err(error) => {
             tracing::error!(run = key, %error, "the run is set aside");
             set_aside(engine, key, &error).await;
+            while let Ok(message) = task.messages.try_recv() {
+                if let Message::Ask(ask, answer) = message {
+                    let said = match ask {
+                        Ask::Terminate { reason, .. } => end_unread(engine, key, &reason).await,
+                        _ => Err(AskError::Failed(error.clone())),
+                    };
+                    // Whoever asked may have gone.
+                    let _ = answer.send(said);
+                }
+            }
             End::Done
         }
     }
 }
 
-async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
-    let Task { run: key, fresh, by_hand, sender, messages } = task;
-    let place = engine.places().clone().acquire_owned().await;
-    let place = place.map_err(|_| Error::new(Code::Internal, "the engine is closed"))?;
-    engine.settings().points.pass(Moment::TakingUp).await;
-    // Whatever an earlier failure of the store left behind: what is durable now is what there is.
-    engine.store().recover(key);
-    let mut machine = engine.machine(key, Mode::Continue)?;
-    // Before the guest does anything: a run that is to be cancelled starts no further attempt.
-    if let Some(error) = cancel_requested(engine, key, machine.last_event())? {
-        machine.handle(Input::Cancel(error), 0, 0);
+/// Ends a run whose journal cannot be read, so that it is off the list: by its row alone.
+async fn end_unread(engine: &Engine, key: RunKey, reason: &Error) -> Result<Said, AskError> {
+    let outcome = RunOutcome::Terminated(reason.clone());
+    let (status, text) = ended(&outcome);
+    let mut change = RunChange::to(status, real_now_ms());
+    change.outcome = Some(text);
+    change.detail = Some("its journal could not be read: what it did is not known".to_owned());
+    let ticket = engine.store().append(stepwell_store::Append::change(key, change));
+    match engine.store().durable(ticket).await {
+        Ok(()) => Ok(Said::Granted(Granted::Now)),
+        Err(error) => Err(AskError::Store(error)),
     }
-    let loaded = engine.loaded(machine.digest()).await?;
-    let share = loaded.module.admit(engine.host()).await;
-    let workflow = loaded.workflow(Some(&machine.started().workflow))?;
-    let outside = Outside {
-        client: engine.client().clone(),
-        destinations: engine.reach().of(workflow)?,
-        secrets: workflow.secrets.clone(),
-    };
-    let clock = RunClock::after(machine.recorded_ms());
-    let points = &engine.settings().points;
-    let mut writing = Writing::new(key, engine.store().clone(), engine.watchers().clone(), machine.entries(), points);
-    writing.change(RunChange::to(Status::Running, real_now_ms()), None);
-    Ok(Driver {
-        engine: engine.clone(),
-        key,
-        module: loaded.module.clone(),
-        shared: Handle::new(machine, clock, outside),
-        writing,
-        sender,
-        messages,
-        fresh,
-        by_hand,
-        invocation: None,
-        in_flight: InFlight::default(),
-        event: None,
-        end: None,
-        stop_at: None,
-        inbox: true,
-        inbox_seen: 0,
-        share,
-        rebuilding: None,
-        _place: place,
-    })
 }
 
-/// Whether somebody has asked that the run be cancelled. One that is being cancelled already is not harmed by a second time.
-fn cancel_requested(engine: &Engine, key: RunKey, after: u64) -> Result<Option<Error>, Error> {
-    let inbox = engine.store().read().inbox(key, after).map_err(|error| store_error(&error))?;
-    let request = inbox.iter().find(|event| event.kind == InboxKind::Cancel);
-    Ok(request.and_then(|event| cancel_error(&event.payload).ok()))
+/// A run as it is on the disk.
+struct Taken {
+    row: RunRow,
+    machine: Machine,
+}
+
+fn take_up(engine: &Engine, key: RunKey) -> Result<Taken, Error> {
+    let row = engine.store().read().run_by_number(key).map_err(|error| store_error(&error))?;
+    let row = row.ok_or_else(|| Error::new(Code::InvalidArgument, format!("there is no run of number {key}")))?;
+    Ok(Taken { row, machine: engine.machine(key, Mode::Continue)? })
+}
+
+impl Taken {
+    /// Its task, which builds an instance only if the run needs one.
+    fn driver(self, engine: &Engine, task: Task) -> Driver {
+        let Taken { row, machine } = self;
+        let Task { run: key, sender, messages } = task;
+        let outside =
+            Outside { client: engine.client().clone(), destinations: Destinations::None, secrets: Vec::new() };
+        let clock = RunClock::after(machine.recorded_ms());
+        let (store, watchers) = (engine.store().clone(), engine.watchers().clone());
+        let points = &engine.settings().points;
+        let writing = Writing::new(key, store, watchers, machine.entries(), row.status, points);
+        Driver {
+            engine: engine.clone(),
+            key,
+            module: None,
+            wanted: false,
+            set_aside: row.status == Status::Paused && !machine.is_paused() && !machine.is_terminating(),
+            begins_at: row.wake_at_ms.filter(|_| matches!(row.status, Status::Queued | Status::Paused)),
+            armed: row.wake_at_ms,
+            shared: Handle::new(machine, clock, outside),
+            writing,
+            sender,
+            messages,
+            fresh: false,
+            by_hand: false,
+            invocation: None,
+            in_flight: InFlight::default(),
+            event: None,
+            end: None,
+            stop_at: None,
+            inbox: true,
+            inbox_seen: 0,
+            place: None,
+            share: None,
+            rebuilding: None,
+        }
+    }
 }
 
 /// Marks the run as paused, as far as the store lets it, and tells its watchers why.

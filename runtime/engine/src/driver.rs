@@ -8,6 +8,11 @@
 //!                            wait for a message or for time, or give the instance up ────────────────┘
 //! ```
 
+mod asked;
+mod build;
+mod leave;
+mod rebuild;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +25,7 @@ use stepwell_store::{InboxEvent, InboxKind, RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use crate::ask::{Answer, Ask};
 use crate::batch::{Writing, ended};
 use crate::clock::{random, real_now_ms};
 use crate::commands::Handle;
@@ -30,9 +36,6 @@ use crate::points::Moment;
 use crate::slice::Slice;
 use crate::watch::RunEvent;
 
-mod leave;
-mod rebuild;
-
 /// What a run's task is told.
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -40,8 +43,13 @@ pub(crate) enum Message {
     Settled { exchange: Exchange, evidence: Evidence, answer: Result<Response, Error> },
     /// Something is in the run's inbox.
     Inbox,
-    /// The run is to be cancelled.
-    Cancel(Error),
+    /// There may be something to do for the run.
+    Wake {
+        /// Its journal was written in this process and nothing has run yet: there is nothing to recover.
+        fresh: bool,
+    },
+    /// Somebody asks something of it, and waits for the answer.
+    Ask(Ask, Answer),
     /// The engine stops: the run is to be left where it is.
     Stop,
     /// What was to be durable is not.
@@ -65,11 +73,20 @@ const EXPIRED_GRACE_MS: u64 = 1_000;
 pub(crate) struct Driver {
     pub(crate) engine: Engine,
     pub(crate) key: RunKey,
-    pub(crate) module: Module,
+    /// Once an instance was needed.
+    pub(crate) module: Option<Module>,
     pub(crate) shared: Handle,
     pub(crate) writing: Writing,
     pub(crate) sender: UnboundedSender<Message>,
     pub(crate) messages: UnboundedReceiver<Message>,
+    /// The run has, or may have, something to do; else somebody only wanted an answer.
+    pub(crate) wanted: bool,
+    /// It was set aside by the engine, and is taken up again by a person alone.
+    pub(crate) set_aside: bool,
+    /// It was started to begin at this real time, and nothing of it has run.
+    pub(crate) begins_at: Option<u64>,
+    /// When its timer is due, where one is armed.
+    pub(crate) armed: Option<u64>,
     /// Its journal was written in this process and nothing has run yet: there is nothing to recover.
     pub(crate) fresh: bool,
     /// A person asked for this recovery: the limit does not apply.
@@ -84,12 +101,12 @@ pub(crate) struct Driver {
     pub(crate) inbox: bool,
     /// The last of the inbox that was given to the machine.
     pub(crate) inbox_seen: u64,
-    /// What its instances have of the memory of all.
-    pub(crate) share: Arc<MemoryShare>,
     /// The place among those that are being rebuilt; held until the run has come to its journal's end.
     pub(crate) rebuilding: Option<OwnedSemaphorePermit>,
     /// The place among live instances. Held for as long as there is an instance.
-    pub(crate) _place: OwnedSemaphorePermit,
+    pub(crate) place: Option<OwnedSemaphorePermit>,
+    /// What its instances have of the memory of all, once it has had one.
+    pub(crate) share: Option<Arc<MemoryShare>>,
 }
 
 impl Driver {
@@ -110,9 +127,12 @@ impl Driver {
                 self.stop().await;
                 continue;
             }
-            if self.invocation.is_none() && !self.is_ending() {
+            while let Ok(message) = self.messages.try_recv() {
+                self.take(message);
+            }
+            if self.end.is_none() && self.invocation.is_none() && self.needs_instance() {
                 self.build().await;
-                if self.end.is_some() {
+                if self.invocation.is_none() {
                     continue;
                 }
             }
@@ -121,7 +141,7 @@ impl Driver {
                 self.catch_up();
                 self.ask();
             }
-            while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || self.is_ending()) {
+            while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || !self.needs_instance()) {
                 if self.must_stop() {
                     self.stop().await;
                 } else if self.inbox && self.invocation.is_some() && self.shared.lock().machine.is_live() {
@@ -132,11 +152,6 @@ impl Driver {
                 }
             }
         }
-    }
-
-    /// The function has returned, or the host ended the run; only requests are waited for.
-    fn is_ending(&self) -> bool {
-        self.shared.lock().machine.is_ending()
     }
 
     /// One turn of the guest, with timers and messages beside it, and what comes of it.
@@ -164,7 +179,7 @@ impl Driver {
                     () = until(voided) => interrupt.interrupt(),
                     () = until(self.stop_at) => {}
                 }
-                if self.end.is_some() || self.stop_is_due() {
+                if self.end.is_some() || self.stop_is_due() || self.shared.lock().machine.is_terminating() {
                     return;
                 }
                 if voided.is_none() && self.shared.lock().machine.turn_is_void() {
@@ -256,8 +271,15 @@ impl Driver {
                 self.handle(Input::Settled { exchange, evidence, answer });
                 self.points().mark(Moment::Settled);
             }
-            Message::Inbox => self.inbox = true,
-            Message::Cancel(error) => self.handle(Input::Cancel(error)),
+            Message::Inbox => {
+                self.inbox = true;
+                self.want();
+            }
+            Message::Wake { fresh } => {
+                self.fresh |= fresh;
+                self.want();
+            }
+            Message::Ask(ask, answer) => self.asked(ask, answer),
             Message::Stop => {
                 let grace = u64::try_from(self.engine.settings().stop_grace.as_millis()).unwrap_or(u64::MAX);
                 self.stop_at.get_or_insert(real_now_ms().saturating_add(grace));
@@ -335,19 +357,7 @@ impl Driver {
                 Output::Verified => {}
             }
         }
-        self.writing.hand_over(real_now_ms());
-    }
-
-    /// Waits until everything handed over is on disk.
-    async fn durable(&mut self) -> bool {
-        let ticket = self.writing.hand_over(real_now_ms());
-        match self.engine.store().durable(ticket).await {
-            Ok(()) => true,
-            Err(error) => {
-                self.store_failed(&error);
-                false
-            }
-        }
+        self.writing.hand_over_any(real_now_ms());
     }
 }
 
@@ -358,13 +368,8 @@ fn inbox_input(event: InboxEvent) -> Result<Input, String> {
             let payload = Json::parse(&event.payload).map_err(|error| error.to_string())?;
             Ok(Input::Event { id: event.number, name: event.name, payload })
         }
-        InboxKind::Cancel => cancel_error(&event.payload).map(Input::Cancel),
+        InboxKind::Cancel => Err("a request to cancel comes to the run's task, and is in its journal".to_owned()),
     }
-}
-
-/// The error that a request to cancel has with it.
-pub(crate) fn cancel_error(payload: &str) -> Result<Error, String> {
-    serde_json::from_str(payload).map_err(|error| error.to_string())
 }
 
 /// Until a real time, or for ever.

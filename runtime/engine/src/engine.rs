@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::RunOutcome;
-use stepwell_core::run::{Machine, Mode};
+use stepwell_core::json::Json;
+use stepwell_core::limits;
+use stepwell_core::run::{Machine, Mode, check_name};
 use stepwell_host::http::HttpClient;
 use stepwell_host::{Host, HostSettings};
 use stepwell_store::{NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Store};
@@ -277,26 +279,34 @@ impl Engine {
         Machine::load(entries, logged, mode).map_err(|error| Error::new(Code::JournalUnreadable, error.to_string()))
     }
 
-    /// Wakes a run: gives it a task, if it has none.
+    /// Wakes a run: there may be something to do for it.
     pub(crate) fn wake(&self, run: RunKey) {
-        self.spawn(run, false, false);
+        self.tell(run, Message::Wake { fresh: false });
     }
 
-    /// Gives a run a task, if it has none. `fresh`: nothing of it has ever run.
-    pub(crate) fn spawn(&self, run: RunKey, fresh: bool, by_hand: bool) {
-        let (sender, messages) = unbounded_channel();
-        {
+    /// Tells a run something. Where it has no task it is given one, which hears this first.
+    pub(crate) fn tell(&self, run: RunKey, message: Message) {
+        let (sender, messages) = {
             let mut tasks = self.tasks();
-            if tasks.contains_key(&run) {
-                return;
-            }
+            let message = match tasks.get(&run) {
+                Some(task) => match task.send(message) {
+                    Ok(()) => return,
+                    // Its task has ended, and is about to be taken from the list.
+                    Err(unsent) => unsent.0,
+                },
+                None => message,
+            };
+            let (sender, messages) = unbounded_channel();
+            // The receiver is right here.
+            let _ = sender.send(message);
             tasks.insert(run, sender.clone());
-        }
+            (sender, messages)
+        };
         let engine = self.clone();
         tokio::spawn(async move {
             let own = sender.clone();
-            let end = supervised(&engine, Task { run, fresh, by_hand, sender, messages }).await;
-            // A task that parked has left already, and another may have come since.
+            let end = supervised(&engine, Task { run, sender, messages }).await;
+            // A task that left by itself is not in the list any more, and another may have come since.
             if engine.tasks().get(&run).is_some_and(|sender| sender.same_channel(&own)) {
                 engine.tasks().remove(&run);
             }

@@ -2,6 +2,7 @@
 //!
 //! The CLI and the API reach the rest of Stepwell through [`Engine`], so a local run and the server are the same code.
 
+mod ask;
 mod batch;
 mod clock;
 mod commands;
@@ -22,6 +23,7 @@ mod timers;
 mod verify;
 mod watch;
 
+pub use ask::AskError;
 pub use engine::{Engine, ModuleInfo, check_event};
 #[cfg(feature = "crash-points")]
 pub use points::Observer;
@@ -30,6 +32,9 @@ pub use reach::Reach;
 pub use requests::Request;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
+pub use stepwell_core::run::{
+    Finding, Granted, KeyOfRetry, Refusal, Resolved, RunStatus, UnknownEffect, UnknownStep, found_error,
+};
 pub use stepwell_host::{Host, HostSettings, http};
 pub use stepwell_store as store;
 pub use verify::Verdict;

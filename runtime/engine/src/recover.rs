@@ -3,7 +3,7 @@
 //! Only small columns are read, and no journal: a run that sleeps costs a place in the set of timers until it is due.
 
 use stepwell_core::error::Error;
-use stepwell_store::{InboxKind, RunKey, Status, Unfinished};
+use stepwell_store::{Status, Unfinished};
 
 use crate::clock::real_now_ms;
 use crate::effects::store_error;
@@ -23,7 +23,7 @@ impl Engine {
         }
         let now_ms = real_now_ms();
         for run in &runs {
-            if self.goes_on(run, now_ms) {
+            if goes_on(run, now_ms) {
                 self.wake(run.key);
             } else if let (Status::Waiting | Status::Queued | Status::Blocked, Some(at_ms)) =
                 (run.status, run.wake_at_ms)
@@ -35,23 +35,15 @@ impl Engine {
         }
         Ok(())
     }
+}
 
-    fn goes_on(&self, run: &Unfinished, now_ms: u64) -> bool {
-        match run.status {
-            Status::Running => !planted(Fault::ForgetRunning),
-            Status::Queued if run.wake_at_ms.is_some_and(|at_ms| at_ms > now_ms) => {
-                // Events do not make it begin earlier; a request to cancel ends it.
-                run.unseen && self.is_to_cancel(run.key)
-            }
-            Status::Queued => true,
-            Status::Waiting => run.unseen,
-            // What is blocked or set aside waits for a person; but a person may have spoken.
-            _ => run.unseen && self.is_to_cancel(run.key),
-        }
-    }
-
-    fn is_to_cancel(&self, run: RunKey) -> bool {
-        let inbox = self.store().read().inbox(run, 0);
-        inbox.is_ok_and(|events| events.iter().any(|event| event.kind == InboxKind::Cancel))
+fn goes_on(run: &Unfinished, now_ms: u64) -> bool {
+    match run.status {
+        Status::Running => !planted(Fault::ForgetRunning),
+        // Events do not make it begin earlier.
+        Status::Queued => run.wake_at_ms.is_none_or(|at_ms| at_ms <= now_ms),
+        Status::Waiting => run.unseen,
+        // What is blocked or set aside waits for a person, and what a person has asked is on record: it is queued.
+        _ => false,
     }
 }

@@ -38,7 +38,7 @@ impl Engine {
         let started = kept.runs.into_iter().zip(names).map(|(key, (id, begins_at_ms))| {
             match begins_at_ms {
                 Some(at_ms) => self.arm(at_ms, key),
-                None => self.spawn(key, true, false),
+                None => self.tell(key, Message::Wake { fresh: true }),
             }
             RunRef { id, key }
         });
@@ -85,23 +85,6 @@ impl Engine {
         sent.map_err(|error| store_error(&error))
     }
 
-    /// Asks a run to cancel: its workflow is told, may clean up, and ends. The request is durable when this returns, and is taken up
-    /// by whoever drives the run, now or after a restart.
-    ///
-    /// # Errors
-    /// When the run has ended or there is none, or the store fails.
-    pub async fn cancel(&self, run: RunKey, error: Error, request: Request) -> Result<(), StoreError> {
-        let error = error.bounded().never_retried();
-        let payload = serde_json::to_string(&error).map_err(|e| StoreError::Internal(e.to_string()))?;
-        let event = NewEvent { run, kind: InboxKind::Cancel, name: String::new(), payload, dedup: request.dedup };
-        self.put_into_inbox(event, request.answer).await?;
-        // At once, also in the midst of a turn; a second time is no harm, should it be read from the inbox as well.
-        if !self.message(run, Message::Cancel(error)) {
-            self.wake(run);
-        }
-        Ok(())
-    }
-
     async fn put_into_inbox(&self, event: NewEvent, answer: Option<Answer>) -> Result<Delivered, StoreError> {
         let submission = Submission { actions: vec![Action::Event(event)], answer };
         let kept = self.store().submit(submission).await?;
@@ -131,7 +114,7 @@ impl Engine {
     /// # Errors
     /// When the run or the module cannot be read.
     pub async fn check(&self, run: &RunRef, digest: &Digest) -> Result<Verdict, Error> {
-        self.verify_on(run, Some(digest)).await
+        self.verify_on(run, Some(digest)).await.map(|(_, verdict)| verdict)
     }
 }
 

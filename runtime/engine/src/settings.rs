@@ -37,6 +37,8 @@ pub struct Settings {
     pub keep_quiet: Duration,
     /// How long requests under way are waited for when the engine is stopped.
     pub stop_grace: Duration,
+    /// Runs are driven. Without this they are only looked at and asked, and go on in another process.
+    pub drives: bool,
     /// Sleeps end at once: the run's clock is put forward. For trying workflows out.
     pub skip_sleeps: bool,
     /// Who looks on at moments of its work: for tests.
@@ -61,6 +63,7 @@ impl Settings {
             body_turn: Duration::from_millis(limits::BODY_TURN_BUDGET_MS),
             keep_quiet: Duration::from_millis(50),
             stop_grace: Duration::from_secs(5),
+            drives: true,
             skip_sleeps: false,
             points: Points::default(),
         }

@@ -1,4 +1,4 @@
-//! Starting a run, and taking up one that stopped.
+//! Starting a run.
 
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
@@ -7,13 +7,13 @@ use stepwell_core::json::Json;
 use stepwell_core::limits;
 use stepwell_core::policy::retry::RetryPolicy;
 use stepwell_core::policy::timeout;
-use stepwell_core::run::{Machine, Mode};
-use stepwell_store::{Append, NewRun, RunChange, RunKey, Started, Status};
+use stepwell_core::run::Machine;
+use stepwell_store::{NewRun, RunKey, Started};
 
 use crate::clock::real_now_ms;
+use crate::driver::Message;
 use crate::effects::store_error;
 use crate::engine::{Engine, check_event};
-use crate::verify::Verdict;
 
 /// A run to be started.
 #[derive(Debug, Clone)]
@@ -130,48 +130,6 @@ impl Engine {
 
     /// Lets a run that was just written down begin.
     pub fn go(&self, run: &RunRef) {
-        self.spawn(run.key, true, false);
-    }
-
-    /// Takes up a run that stopped with its process, waits, or was set aside. With a `digest` other than its own it goes on with
-    /// that module, if it replays clean on it.
-    ///
-    /// # Errors
-    /// When the run has ended, or differs on the module; nothing is changed then.
-    pub async fn resume(&self, run: &RunRef, digest: Option<&Digest>) -> Result<(), Error> {
-        let row = self.store().read().run_by_number(run.key).map_err(|error| store_error(&error))?;
-        let Some(row) = row else {
-            return Err(Error::new(Code::InvalidArgument, format!("there is no run {}", run.id)));
-        };
-        if row.status.is_finished() {
-            let text = format!("run {} has {}: there is nothing to resume", run.id, row.status);
-            return Err(Error::new(Code::InvalidArgument, text));
-        }
-        if let Some(digest) = digest.filter(|digest| **digest != row.digest) {
-            self.repin(run, digest).await?;
-        }
-        self.spawn(run.key, false, true);
-        Ok(())
-    }
-
-    async fn repin(&self, run: &RunRef, digest: &Digest) -> Result<(), Error> {
-        match self.verify_on(run, Some(digest)).await? {
-            Verdict::Same => {}
-            Verdict::Differs(mismatch) => {
-                return Err(Error::new(Code::ReplayMismatch, mismatch.to_string()).never_retried());
-            }
-        }
-        let mut machine = self.machine(run.key, Mode::Continue)?;
-        let (first_seq, now_ms) = (machine.entries(), real_now_ms());
-        machine.repin(digest.clone(), now_ms);
-        let entries = machine.outputs().into_iter().filter_map(|output| match output {
-            stepwell_core::run::Output::Append { bytes, .. } => Some(bytes),
-            _ => None,
-        });
-        let mut change = RunChange::to(Status::Queued, now_ms);
-        change.digest = Some(digest.clone());
-        let append = Append::entries(run.key, first_seq, entries.collect()).with_change(change);
-        let ticket = self.store().append(append);
-        self.store().durable(ticket).await.map_err(|error| store_error(&error))
+        self.tell(run.key, Message::Wake { fresh: true });
     }
 }

@@ -4,7 +4,7 @@ use stepwell_core::contract::Event;
 use stepwell_core::error::Error;
 use stepwell_core::ids::Digest;
 use stepwell_core::journal::mismatch::Mismatch;
-use stepwell_core::run::{Input, Mode, Output};
+use stepwell_core::run::{Input, Machine, Mode, Output};
 use stepwell_host::{Invocation, TurnDeadline, TurnEnd};
 
 use crate::clock::RunClock;
@@ -29,12 +29,17 @@ impl Engine {
     /// # Errors
     /// When the run or its module cannot be read.
     pub async fn verify(&self, run: &RunRef) -> Result<Verdict, Error> {
-        self.verify_on(run, None).await
+        self.verify_on(run, None).await.map(|(_, verdict)| verdict)
     }
 
-    /// The same, on the module of that digest.
-    pub(crate) async fn verify_on(&self, run: &RunRef, digest: Option<&Digest>) -> Result<Verdict, Error> {
+    /// The same on another module, and how many entries were replayed.
+    pub(crate) async fn verify_on(&self, run: &RunRef, digest: Option<&Digest>) -> Result<(u64, Verdict), Error> {
         let machine = self.machine(run.key, Mode::Verify)?;
+        let entries = machine.entries();
+        self.replay(machine, digest).await.map(|verdict| (entries, verdict))
+    }
+
+    async fn replay(&self, machine: Machine, digest: Option<&Digest>) -> Result<Verdict, Error> {
         let other_code = digest.is_some_and(|digest| digest != machine.digest());
         let loaded = self.loaded(digest.unwrap_or(machine.digest())).await?;
         let started = machine.started().clone();

@@ -5,7 +5,7 @@ use stepwell_core::contract::{EffectClass, Evidence, RetryFields};
 use stepwell_core::error::{Cause, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
 };
 use stepwell_core::json::Json;
 use stepwell_core::policy::retry::{MAX_DELAY_MS, RetryPolicy};
@@ -180,13 +180,33 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
         10 => Record::Settled { op, effect: n, evidence: evidence(u)?, answer: answer(u)? },
         11 => Record::TimerFired { op },
         12 => Record::EventArrived { id: u.arbitrary()?, name: text(u)?, payload: json(u)? },
-        13 => Record::CancelRequested { error: error(u)? },
+        13 => asked(u, op)?,
         14 => match u.int_in_range(0..=2)? {
             0 => Record::Resumed,
             1 => Record::WaitExpired { op },
             _ => Record::Repinned { digest: Digest::of(b"another") },
         },
         _ => Record::Ended { outcome: run_outcome(u)?, returned: u.arbitrary()? },
+    })
+}
+
+/// What a person has asked of the run.
+fn asked(u: &mut Unstructured<'_>, op: u32) -> Result<Record> {
+    let by = text(u)?;
+    Ok(match u.int_in_range(0..=4)? {
+        0 => Record::CancelRequested { error: error(u)?, by: u.arbitrary::<bool>()?.then_some(by) },
+        1 => Record::TerminateRequested { error: error(u)?, by },
+        2 => Record::Paused { reason: text(u)?, by },
+        3 => Record::Unpaused { by },
+        _ => Record::Resolved { op, resolution: resolution(u)?, evidence: text(u)?, by },
+    })
+}
+
+fn resolution(u: &mut Unstructured<'_>) -> Result<Resolution> {
+    Ok(match u.int_in_range(0..=2)? {
+        0 => Resolution::Succeeded(json(u)?),
+        1 => Resolution::Failed(error(u)?),
+        _ => Resolution::Retry { renewed: u.arbitrary()? },
     })
 }
 
@@ -203,9 +223,10 @@ fn outcome(u: &mut Unstructured<'_>) -> Result<AttemptOutcome> {
 }
 
 fn run_outcome(u: &mut Unstructured<'_>) -> Result<RunOutcome> {
-    Ok(match u.int_in_range(0..=2)? {
+    Ok(match u.int_in_range(0..=3)? {
         0 => RunOutcome::Succeeded(json(u)?),
         1 => RunOutcome::Failed(error(u)?),
+        2 => RunOutcome::Terminated(error(u)?),
         _ => RunOutcome::Cancelled(error(u)?),
     })
 }

@@ -87,7 +87,7 @@ async fn a_run_that_fills_the_disk_goes_on_when_there_is_room() {
     let large = reopened(&dir).await;
     assert_eq!(journal(&large, &run), before, "nothing is lost");
     let mut happenings = large.watch(run.key);
-    large.resume(&run, None).await.expect("it can go on");
+    large.resume(&run, "a test", None).await.expect("it can go on");
     assert!(matches!(follow(&mut happenings).await, End::Succeeded(_)));
     let after = journal(&large, &run);
     assert_eq!(after[..before.len()], before[..]);

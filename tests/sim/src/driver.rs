@@ -8,7 +8,6 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use stepwell_core::contract::{AttemptRef, Event, Evidence, Exchange};
-use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::{AttemptOutcome, Record, Started};
 use stepwell_core::json::Json;
@@ -20,13 +19,14 @@ use crate::generate;
 use crate::guest::{Guest, Turn};
 use crate::host::{Host, What};
 use crate::invariants::Ledger;
-use crate::program::Program;
+use crate::program::{Ask, Program};
 use crate::replay;
 use crate::store::Store;
 use crate::truth::Truth;
 use crate::world::{Sent, World};
 use crate::{Failure, Stats, report};
 
+mod ask;
 mod life;
 
 /// When runs begin, in ms since the Unix epoch.
@@ -54,7 +54,10 @@ pub struct Driver {
     given: u64,
     /// The instance was dropped while the run waited.
     parked: bool,
-    cancel_asked: bool,
+    /// What people ask: when, in ms since the Unix epoch.
+    asks: Vec<(u64, Ask)>,
+    /// How much of it they were answered.
+    asked: usize,
     /// When difficulties end, in ms since the Unix epoch.
     calm_ms: u64,
     /// Requests whose keys died before they could leave.
@@ -124,7 +127,7 @@ impl Driver {
             seed,
             inbox: program.events.iter().map(|(at, name)| (START_MS + at, *name)).collect(),
             guest: None,
-            program,
+            program: program.clone(),
             store,
             world: World::new(next(), trouble),
             ledger,
@@ -134,7 +137,8 @@ impl Driver {
             delivered: 0,
             given: 0,
             parked: false,
-            cancel_asked: false,
+            asks: program.asks.iter().map(|(at, ask)| (START_MS + at, *ask)).collect(),
+            asked: 0,
             calm_ms: START_MS + rng.random_range(0..300_000),
             refused: Vec::new(),
             crashes_left: rng.random_range(0..20),
@@ -147,7 +151,11 @@ impl Driver {
     }
 
     fn drive(&mut self) -> Result<(), String> {
-        self.instance()?;
+        self.ask_first()?;
+        if !self.parked && !self.ledger.ended() {
+            self.host.borrow_mut().machine.begin();
+            self.instance()?;
+        }
         for _ in 0..MAX_STEPS {
             let flow = self.step()?;
             self.look()?;
@@ -181,7 +189,12 @@ impl Driver {
             let ms = self.rng.random_range(0..4);
             self.host.borrow_mut().now_ms += ms;
         }
-        let came = self.come_in();
+        let mut came = self.come_in();
+        match self.ask_due()? {
+            Flow::Crashed => return Ok(Flow::Crashed),
+            Flow::Moved => came = true,
+            Flow::Still => {}
+        }
         let mut flow = self.pump()?;
         if flow == Flow::Still && self.parked {
             flow = self.wake()?;
@@ -229,11 +242,6 @@ impl Driver {
             let payload = Json::parse(&format!("{{\"event\":{id}}}")).unwrap_or_else(|_| Json::null());
             self.handle(Input::Event { id, name: name.to_owned(), payload });
         }
-        if self.program.cancel_at_ms.is_some_and(|at| START_MS + at <= now_ms) && !self.cancel_asked {
-            came = true;
-            self.cancel_asked = true;
-            self.handle(Input::Cancel(Error::new(Code::Cancelled, "cancelled from outside").never_retried()));
-        }
         let due = self.host.borrow().machine.next_due_ms();
         if due.is_some_and(|due| due <= now_ms) {
             self.handle(Input::Time);
@@ -260,8 +268,14 @@ impl Driver {
                     Next::Crash => return self.crash(),
                     Next::Rebuild => {
                         self.stats.rebuilds += 1;
-                        self.resume()?;
                         turn = None;
+                        if self.ledger.is_paused() {
+                            // Not before it is resumed: nothing is to be told to it.
+                            self.guest = None;
+                            self.parked = true;
+                        } else {
+                            self.resume()?;
+                        }
                     }
                 }
             }
@@ -333,7 +347,10 @@ impl Driver {
             }
             Output::StatusText(_) => {}
             Output::Rebuild => return Ok(Next::Rebuild),
-            Output::Finished(_) if self.ledger.ended() => self.guest = None,
+            Output::Finished(_) if self.ledger.ended() => {
+                self.guest = None;
+                self.ledger.over(&self.host.borrow().machine)?;
+            }
             Output::Finished(_) => return Err("a run is finished whose end is not recorded".to_owned()),
             Output::Stopped(mismatch) => return Err(format!("the same code differs: {mismatch}")),
             Output::Verified => return Err("verified, though nobody asked".to_owned()),

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use stepwell_core::contract::{EffectClass, EffectKey, RetryFields};
 
-use crate::program::{Act, Body, Call, End, Operation, OperationKind, Program, StepPlan, Stmt, Then};
+use crate::program::{Act, Ask, Body, Call, End, Operation, OperationKind, Program, StepPlan, Stmt, Then};
 
 const EVENTS: [&str; 3] = ["paid", "shipped", "x"];
 const STEPS: [&str; 5] = ["a", "b", "charge", "a#2", "支払い"];
@@ -25,8 +25,34 @@ pub fn program(rng: &mut SmallRng) -> Program {
         run_timeout_ms: rng.random_bool(0.08).then(|| duration(rng) + 1),
         events,
         trouble: *pick(rng, &[0.05, 0.3, 1.0]),
-        cancel_at_ms: rng.random_bool(0.15).then(|| duration(rng)),
+        asks: asks(rng),
     }
+}
+
+/// Mostly nothing; else a few things in any order, each now and then twice.
+fn asks(rng: &mut SmallRng) -> Vec<(u64, Ask)> {
+    let mut asks = Vec::new();
+    if rng.random_bool(0.15) {
+        asks.push((duration(rng), Ask::Cancel));
+    }
+    if rng.random_bool(0.07) {
+        asks.push((duration(rng), Ask::Terminate));
+    }
+    if rng.random_bool(0.2) {
+        for _ in 0..rng.random_range(1..=2) {
+            let at_ms = duration(rng);
+            asks.push((at_ms, Ask::Pause));
+            asks.push((at_ms + duration(rng), Ask::Resume));
+        }
+    }
+    if rng.random_bool(0.3)
+        && let Some(&(at_ms, ask)) = asks.choose(rng)
+    {
+        let later = *pick(rng, &[0, 1, 20, 500]);
+        asks.push((at_ms + later, ask));
+    }
+    asks.sort_by_key(|(at_ms, _)| *at_ms);
+    asks
 }
 
 /// A time of every size, in ms.

@@ -2,15 +2,18 @@
 //!
 //! A second reading of the journal, written from the rules. It knows nothing of the machine.
 
+mod asked;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use stepwell_core::contract::{Attempt, AttemptRef, Event, Operation};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::journal::codec;
-use stepwell_core::journal::entry::{Entry, Record};
+use stepwell_core::journal::entry::{Entry, Record, RunOutcome};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::is_safe_method;
 
+use crate::program::Ask;
 use crate::step::Step;
 
 /// The journal as the rules see it.
@@ -26,7 +29,11 @@ pub struct Ledger {
     cancel: Option<Error>,
     /// The workflow was told to cancel: what was open then has failed.
     cancel_told: bool,
-    ended: bool,
+    terminate: Option<Error>,
+    paused: bool,
+    /// What people were told holds.
+    pub promised: Vec<Ask>,
+    ended: Option<RunOutcome>,
     at_ms: u64,
 }
 
@@ -67,7 +74,7 @@ impl Ledger {
     /// Whether the run has ended.
     #[must_use]
     pub fn ended(&self) -> bool {
-        self.ended
+        self.ended.is_some()
     }
 
     /// Names of events that somebody waits for.
@@ -103,9 +110,10 @@ impl Ledger {
         if entry.at_ms < self.at_ms {
             return Err("recorded time goes back".to_owned());
         }
-        if self.ended {
+        if self.ended.is_some() {
             return Err("an entry follows the end of the run".to_owned());
         }
+        self.asked(&entry.record)?;
         self.at_ms = entry.at_ms;
         self.record(&entry.record, entry.at_ms)
     }
@@ -113,6 +121,14 @@ impl Ledger {
     fn record(&mut self, record: &Record, at_ms: u64) -> Result<(), String> {
         match record {
             Record::Started(_) | Record::Resumed | Record::Repinned { .. } => {}
+            Record::Resolved { op, resolution, .. } => {
+                let state = self.op(*op)?;
+                let Kind::Step(step) = &mut state.kind else { return Err(format!("operation {op} is no step")) };
+                step.resolved(resolution, at_ms)?;
+                state.outcome.clone_from(&step.over);
+            }
+            // In `asked`.
+            Record::Paused { .. } | Record::Unpaused { .. } | Record::TerminateRequested { .. } => {}
             Record::StepBegun(begun) => self.begin(Kind::Step(Box::new(Step::new(begun.clone())))),
             Record::SleepBegun { ms, due_ms, .. } => {
                 if *due_ms < at_ms + ms {
@@ -176,13 +192,13 @@ impl Ledger {
                 self.kept.insert((*id, name.clone()));
                 self.hand_out();
             }
-            Record::CancelRequested { error } => {
+            Record::CancelRequested { error, .. } => {
                 if self.cancel.replace(error.clone()).is_some() {
                     return Err("the run is cancelled twice".to_owned());
                 }
             }
-            Record::Ended { .. } => {
-                self.ended = true;
+            Record::Ended { outcome, .. } => {
+                self.ended = Some(outcome.clone());
                 let under_way = |step: &&Step| step.open.is_some() || step.effects.iter().any(|e| e.in_flight);
                 if let Some(step) = self.steps().find(under_way) {
                     return Err(format!("the run ends while step {} is under way", step.begun.step));
@@ -231,6 +247,9 @@ impl Ledger {
             return Err(format!("operation {op} is closed, and was over"));
         }
         state.closed = true;
+        if let Kind::Step(step) = &mut state.kind {
+            step.given_up();
+        }
         if let Kind::Wait { name, event, .. } = &mut state.kind
             && let Some(id) = event.take()
         {
@@ -281,6 +300,9 @@ impl Ledger {
         (method, url): (&str, &str),
         now_ms: u64,
     ) -> Result<(), String> {
+        if self.terminate.is_some() {
+            return Err(format!("a request leaves for {attempt:?}, and the run was terminated"));
+        }
         let step = self.step_mut(attempt.operation)?;
         if step.open.is_none_or(|(n, _)| n != attempt.number) {
             return Err(format!("a request leaves for {attempt:?}, which is not recorded as started"));
@@ -328,6 +350,9 @@ impl Ledger {
     /// # Errors
     /// What waits.
     pub fn nothing_to_deliver(&self) -> Result<(), String> {
+        if self.paused || self.terminate.is_some() {
+            return Ok(());
+        }
         // A cancel is told first, and only once no attempt is under way.
         if self.is_cancelling() && self.steps().any(|step| step.open.is_some()) {
             return Ok(());

@@ -39,6 +39,10 @@ pub struct Stats {
     pub blocked: bool,
     /// Instances dropped while the run waited.
     pub parks: u64,
+    /// What people asked and were granted.
+    pub asks: u64,
+    /// Steps that a person resolved.
+    pub resolved: u64,
     /// Instances taken down by a body.
     pub rebuilds: u64,
 }

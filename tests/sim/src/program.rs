@@ -17,8 +17,8 @@ pub struct Program {
     pub events: Vec<(u64, &'static str)>,
     /// The share of requests that the world makes difficulties for.
     pub trouble: f64,
-    /// When the run is cancelled, in ms after the start.
-    pub cancel_at_ms: Option<u64>,
+    /// What people ask of the run, in order: when, in ms since its beginning.
+    pub asks: Vec<(u64, Ask)>,
 }
 
 /// A statement of workflow code.
@@ -68,6 +68,19 @@ pub enum Stmt {
     Trap(u8),
     /// Throws.
     Throw,
+}
+
+/// What people ask of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// To cancel.
+    Cancel,
+    /// To end at once.
+    Terminate,
+    /// To pause.
+    Pause,
+    /// To go on.
+    Resume,
 }
 
 /// An operation, and what is done with its failure.

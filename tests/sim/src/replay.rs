@@ -43,7 +43,8 @@ pub fn check(program: &Rc<Program>, journal: &[Vec<u8>], rng: &mut SmallRng) -> 
     let length = rng.random_range(first + 1..=journal.len());
     for mode in [Mode::Continue, Mode::Verify] {
         let machine = Machine::load(&journal[..length], None, mode).map_err(|e| e.to_string())?;
-        if machine.ended().is_some() && mode == Mode::Continue {
+        let no_instance = machine.ended().is_some() || machine.is_terminating() || machine.is_paused();
+        if no_instance && mode == Mode::Continue {
             continue;
         }
         let replayed = replay(&Rc::new(renamed(program, &name)), machine)?;

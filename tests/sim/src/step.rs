@@ -4,7 +4,7 @@
 
 use stepwell_core::contract::{EffectClass, Evidence};
 use stepwell_core::error::{Code, Error, Retryability};
-use stepwell_core::journal::entry::{Asked, AttemptOutcome, Dispatched, Next, StepBegun};
+use stepwell_core::journal::entry::{Asked, AttemptOutcome, Dispatched, Next, Resolution, StepBegun};
 use stepwell_core::json::Json;
 
 /// What is known of an effect.
@@ -25,6 +25,8 @@ pub struct Step {
     pub begun: StepBegun,
     /// The number of its latest attempt.
     pub attempts: u32,
+    /// The attempt after which they were last counted anew, by a person's word.
+    counted_from: u32,
     /// The attempt under way, and its deadline.
     pub open: Option<(u32, u64)>,
     /// When the next attempt may start.
@@ -54,6 +56,8 @@ pub struct Effect {
     pub in_flight: bool,
     /// It is recorded as dispatched and has not left.
     to_leave: Option<u32>,
+    /// A person has said that it may be sent once more.
+    released: bool,
 }
 
 impl Effect {
@@ -81,6 +85,7 @@ impl Step {
         Self {
             begun,
             attempts: 0,
+            counted_from: 0,
             open: None,
             due_ms: 0,
             alone: false,
@@ -122,7 +127,7 @@ impl Step {
         if n != self.attempts + 1 {
             return Err(format!("{name}: attempt {n} follows attempt {}", self.attempts));
         }
-        if n > self.begun.retry.max_attempts {
+        if n - self.counted_from > self.begun.retry.max_attempts {
             return Err(format!("{name}: attempt {n} of at most {}", self.begun.retry.max_attempts));
         }
         if at_ms < self.due_ms {
@@ -151,6 +156,7 @@ impl Step {
         for effect in self.effects.iter_mut().filter(|effect| effect.in_flight) {
             effect.in_flight = false;
             effect.to_leave = None;
+            effect.released = false;
             if effect.known != Known::Done {
                 effect.known = Known::Unknown;
             }
@@ -184,7 +190,8 @@ impl Step {
                         if class != EffectClass::Repeatable && unknown {
                             return Err(format!("{name}: it fails although what it did is unknown"));
                         }
-                        let last = n >= self.begun.retry.max_attempts || error.retryability == Retryability::Never;
+                        let last = n - self.counted_from >= self.begun.retry.max_attempts
+                            || error.retryability == Retryability::Never;
                         // The run's end closes attempts too; the journal says so only in what follows.
                         if !last && !given_up && !error.is(Code::Cancelled) {
                             return Err(format!("{name}: it gives up after attempt {n}, and nothing says why"));
@@ -206,6 +213,7 @@ impl Step {
     fn retried(&self, n: u32, error: &Error, delay_ms: u64) -> Result<(), String> {
         let name = self.name();
         let policy = &self.begun.retry;
+        let n = n - self.counted_from;
         if n >= policy.max_attempts {
             return Err(format!("{name}: an attempt after number {n} of at most {}", policy.max_attempts));
         }
@@ -244,7 +252,8 @@ impl Step {
         let known = self.effects.get(d.effect as usize - 1);
         let others = || self.effects.iter().zip(1..).filter(|(_, k)| *k != d.effect).map(|(effect, _)| effect);
         let settled_unknown = |effect: &&Effect| !effect.in_flight && effect.known == Known::Unknown;
-        if self.begun.effect == EffectClass::Once && self.effects.iter().find(settled_unknown).is_some() {
+        let held = |effect: &&Effect| settled_unknown(effect) && !effect.released;
+        if self.begun.effect == EffectClass::Once && self.effects.iter().find(held).is_some() {
             return Err(format!("{name}: class `once` sends after an outcome that is unknown"));
         }
         if let Some(effect) = known {
@@ -282,6 +291,7 @@ impl Step {
             known: outcome,
             in_flight: true,
             to_leave: Some(d.n),
+            released: known.is_some_and(|effect| effect.released),
         };
         let at = d.effect as usize - 1;
         if at < self.effects.len() {
@@ -326,12 +336,63 @@ impl Step {
         let Some(effect) = found else { return Err(format!("{name}: effect {effect} settles and was not under way")) };
         effect.in_flight = false;
         effect.to_leave = None;
+        effect.released = false;
         self.still_at_it = effect.known == Known::Unknown && matches!(evidence, Evidence::Answered(409 | 425));
         effect.known = match (effect.known, table(evidence, &effect.renew_on)) {
             (_, Known::Done) | (Known::Done, _) => Known::Done,
             (Known::Unknown, _) | (_, Known::Unknown) => Known::Unknown,
             _ => Known::NotDone,
         };
+        Ok(())
+    }
+
+    /// The workflow has lost interest in it: what may have happened stays for a person to look at.
+    pub fn given_up(&mut self) {
+        let unknown = self.effects.iter().any(|effect| !effect.in_flight && effect.known == Known::Unknown);
+        self.unknown |= self.can_start() && self.begun.effect != EffectClass::Repeatable && unknown;
+    }
+
+    /// A person has said what became of it.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn resolved(&mut self, resolution: &Resolution, at_ms: u64) -> Result<(), String> {
+        let name = self.name();
+        if !self.unknown {
+            return Err(format!("{name}: it is resolved, and its outcome was not unknown"));
+        }
+        self.unknown = false;
+        let ttl_ms = self.begun.key_ttl_ms;
+        let of_key = |effects: &[Effect], key: &Option<String>| {
+            let used = effects.iter().filter(|e| e.key == *key && e.known != Known::NotDone);
+            used.map(|e| e.first_ms).min().unwrap_or(0)
+        };
+        match resolution {
+            Resolution::Succeeded(value) => self.over = Some(Ok(value.clone())),
+            Resolution::Failed(error) => self.over = Some(Err(error.clone())),
+            Resolution::Retry { renewed } => {
+                self.counted_from = self.attempts;
+                self.due_ms = 0;
+                self.alone = false;
+                for k in renewed {
+                    let Some(effect) = self.effects.get(*k as usize - 1) else {
+                        return Err(format!("{name}: it has no effect {k}"));
+                    };
+                    let lives = at_ms < of_key(&self.effects, &effect.key).saturating_add(ttl_ms);
+                    if effect.key.is_none() || lives {
+                        return Err(format!("{name}: the key of effect {k} is renewed, and it lives"));
+                    }
+                }
+            }
+        }
+        for (effect, k) in self.effects.iter_mut().zip(1..).filter(|(effect, _)| effect.known == Known::Unknown) {
+            match resolution {
+                Resolution::Succeeded(_) => effect.known = Known::Done,
+                Resolution::Failed(_) => effect.known = Known::NotDone,
+                Resolution::Retry { renewed } if renewed.contains(&k) => effect.known = Known::NotDone,
+                Resolution::Retry { .. } => effect.released = true,
+            }
+        }
         Ok(())
     }
 }

@@ -52,7 +52,14 @@ fn every_seed_holds() {
     }
     // Seeds in which nothing goes wrong would show nothing.
     assert!(
-        last - first < 1_000 || sum.crashes > 0 && sum.sends > 0 && sum.parks > 0 && sum.rebuilds > 0 && blocked > 0
+        last - first < 1_000
+            || sum.crashes > 0
+                && sum.sends > 0
+                && sum.parks > 0
+                && sum.rebuilds > 0
+                && sum.asks > 0
+                && sum.resolved > 0
+                && blocked > 0
     );
 }
 
@@ -61,6 +68,8 @@ fn add((sum, blocked): &mut (Stats, u64), stats: Stats) {
     sum.crashes += stats.crashes;
     sum.sends += stats.sends;
     sum.parks += stats.parks;
+    sum.asks += stats.asks;
+    sum.resolved += stats.resolved;
     sum.rebuilds += stats.rebuilds;
     *blocked += u64::from(stats.blocked);
 }

@@ -114,6 +114,39 @@ pub enum Record {
     CancelRequested {
         /// What its open operations fail with.
         error: Error,
+        /// Who asked; nobody did where the run's own time-out cancels it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// The run was asked to end at once. Nothing of it is started or told any more; its end follows once its requests are settled.
+    TerminateRequested {
+        /// What it ends with.
+        error: Error,
+        /// Who asked.
+        by: String,
+    },
+    /// From here on no attempt starts, no timer fires and nothing is delivered.
+    Paused {
+        /// Why, in the words of whoever asked.
+        reason: String,
+        /// Who asked.
+        by: String,
+    },
+    /// The pause is over.
+    Unpaused {
+        /// Who asked.
+        by: String,
+    },
+    /// A person has said what became of a step whose outcome was unknown.
+    Resolved {
+        /// The step.
+        op: Operation,
+        /// What follows from it.
+        resolution: Resolution,
+        /// How it was found out, in their words.
+        evidence: String,
+        /// Who it was.
+        by: String,
     },
     /// The run is being rebuilt from its journal.
     Resumed,
@@ -244,6 +277,21 @@ pub enum Next {
     Unknown,
 }
 
+/// What follows from what a person has found out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolution {
+    /// The step has this result.
+    Succeeded(Json),
+    /// The step has failed with this error.
+    Failed(Error),
+    /// The step is attempted again.
+    Retry {
+        /// Effects whose key the other side may have forgotten: the same request is sent under a new one.
+        renewed: Vec<u32>,
+    },
+}
+
 /// How a run went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -254,4 +302,6 @@ pub enum RunOutcome {
     Failed(Error),
     /// It was cancelled; the reason is the error.
     Cancelled(Error),
+    /// It was ended at once; the reason is the error.
+    Terminated(Error),
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::entry::{AttemptOutcome, Dispatched, Entry, Next, Record, RunOutcome, Started, StepBegun};
+use super::entry::{AttemptOutcome, Dispatched, Entry, Next, Record, Resolution, RunOutcome, Started, StepBegun};
 use crate::contract::{EffectClass, Evidence, Operation};
 use crate::ids::StepId;
 use crate::json::Json;
@@ -100,13 +100,31 @@ impl Printer {
             Record::TimerFired { op } => format!("timer-fired {op}"),
             Record::WaitExpired { op } => format!("wait-expired {op}"),
             Record::EventArrived { name, payload, .. } => format!("event-arrived {name:?} {}", shown(payload)),
-            Record::CancelRequested { error } => format!("cancel-requested {}", error.code),
+            Record::CancelRequested { error, by } => {
+                let by = by.as_ref().map(|by| format!(" by {}", line_of(by))).unwrap_or_default();
+                format!("cancel-requested {}{by}", error.code)
+            }
+            Record::TerminateRequested { error, by } => {
+                format!("terminate-requested {} by {}", error.code, line_of(by))
+            }
+            Record::Paused { reason, by } => format!("paused by {}: {}", line_of(by), line_of(reason)),
+            Record::Unpaused { by } => format!("unpaused by {}", line_of(by)),
+            Record::Resolved { op, resolution, evidence, by } => {
+                let what = match resolution {
+                    Resolution::Succeeded(value) => format!("succeeded {}", shown(value)),
+                    Resolution::Failed(error) => format!("failed {}", line_of(&error.to_string())),
+                    Resolution::Retry { renewed } if renewed.is_empty() => "another attempt".to_owned(),
+                    Resolution::Retry { renewed } => format!("another attempt, new keys for effects {renewed:?}"),
+                };
+                format!("resolved {} by {}: {what} ({})", self.name(*op), line_of(by), line_of(evidence))
+            }
             Record::Resumed => "resumed".to_owned(),
             Record::Repinned { digest } => format!("repinned {}", digest.short()),
             Record::Ended { outcome, .. } => match outcome {
                 RunOutcome::Succeeded(value) => format!("ended succeeded {}", shown(value)),
                 RunOutcome::Failed(error) => format!("ended failed {}", line_of(&error.to_string())),
                 RunOutcome::Cancelled(error) => format!("ended cancelled {}", line_of(&error.to_string())),
+                RunOutcome::Terminated(error) => format!("ended terminated {}", line_of(&error.to_string())),
             },
         }
     }

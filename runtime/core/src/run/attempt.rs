@@ -68,6 +68,8 @@ pub(super) enum Why {
     Closed,
     /// The run is at its end.
     RunEnd,
+    /// The run is ended at once.
+    Terminated,
 }
 
 /// An open exchange.
@@ -319,7 +321,7 @@ impl Machine {
     }
 
     fn verdict(&self, op: Operation, error: &Error, ended: &Ended, random: u64) -> Verdict {
-        if matches!(ended.why, Some(Why::Closed | Why::RunEnd)) {
+        if matches!(ended.why, Some(Why::Closed | Why::RunEnd | Why::Terminated)) {
             return Verdict::GiveUp;
         }
         let Some(step) = self.state.step(op) else { return Verdict::GiveUp };
@@ -338,7 +340,7 @@ impl Machine {
     }
 
     /// Why a step is not attempted again, whatever became of its attempt: the run was cancelled, or the workflow closed it.
-    fn abandoned(&self, op: Operation) -> Option<Error> {
+    pub(super) fn abandoned(&self, op: Operation) -> Option<Error> {
         let cancelled = self.state.cancel.clone().filter(|_| (op as usize) < self.state.cancelled_ops);
         let closed = self.state.ops.get(op as usize).is_some_and(|op| op.closed);
         cancelled
@@ -354,6 +356,7 @@ impl Machine {
             }
             let lost = "the process that executed this attempt ended before the attempt did";
             let (error, why) = match self.abandoned(op) {
+                _ if self.state.terminate.is_some() => (self.gave_up_error(), Why::Terminated),
                 Some(error) => (error, Why::Closed),
                 None => (Error::new(Code::InvocationLost, lost), Why::Lost),
             };

@@ -17,6 +17,9 @@ impl Machine {
             let text = format!("operation {op} cannot be closed inside a step's body");
             return Err(Error::new(Code::OperationInsideStep, text).never_retried());
         }
+        if self.is_terminating() {
+            return Err(self.gave_up_error());
+        }
         // The journal may have operations that this instance, on its way through it, has not begun yet.
         if op as usize >= self.guest.begun {
             let text = format!("operation {op} cannot be closed: the run has no operation of that number");

@@ -46,7 +46,7 @@ impl Machine {
         self.end(RunOutcome::Failed(error.bounded()), false, now_ms, random);
     }
 
-    fn end(&mut self, outcome: RunOutcome, returned: bool, now_ms: u64, random: u64) {
+    pub(super) fn end(&mut self, outcome: RunOutcome, returned: bool, now_ms: u64, random: u64) {
         if self.ending.is_some() {
             return;
         }

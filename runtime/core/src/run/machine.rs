@@ -32,7 +32,8 @@ pub struct Machine {
     /// Events for bodies, oldest first. They are gone with the instance.
     pub(super) told: VecDeque<Told>,
     pub(super) ending: Option<(RunOutcome, bool)>,
-    pub(super) cancel_wanted: Option<Error>,
+    /// An instance of it has been built: its code has run.
+    pub(super) begun: bool,
     pub(super) stopped: Option<Mismatch>,
     /// No attempt is started any more: the process is about to end.
     pub(super) draining: bool,
@@ -103,8 +104,6 @@ pub enum Input {
         /// What it carries.
         payload: Json,
     },
-    /// The run is to be cancelled.
-    Cancel(Error),
 }
 
 /// What is to be done, in this order.
@@ -218,6 +217,7 @@ impl Machine {
             state.apply(&entry, bytes.as_ref().len()).map_err(|reason| unreadable(seq, &reason))?;
         }
         let guest = Guest::new(state.start_ms);
+        let terminate = state.terminate.clone().filter(|_| state.ended.is_none() && mode == Mode::Continue);
         Ok(Self {
             state,
             mode,
@@ -228,8 +228,8 @@ impl Machine {
             next_exchange: 0,
             delays: BTreeSet::new(),
             told: VecDeque::new(),
-            ending: None,
-            cancel_wanted: None,
+            ending: terminate.map(|error| (RunOutcome::Terminated(error), false)),
+            begun: false,
             stopped: None,
             draining: false,
             outputs: Vec::new(),
@@ -248,6 +248,10 @@ impl Machine {
         if self.stopped.is_some() || self.state.ended.is_some() && self.mode == Mode::Continue {
             return;
         }
+        // Whatever its guest does from then on is for nothing.
+        if self.is_terminating() && !matches!(input, Input::Time) {
+            return;
+        }
         match input {
             Input::Quiet => self.quiet(now_ms, random),
             Input::Idle => self.idle(now_ms, random),
@@ -255,7 +259,6 @@ impl Machine {
             Input::Trapped(error) => self.trapped(error, now_ms, random),
             Input::Time => self.time(now_ms, random),
             Input::Event { id, name, payload } => self.event(id, name, payload, now_ms),
-            Input::Cancel(error) => self.cancel(error, now_ms, random),
             Input::Settled { .. } => {}
         }
     }
@@ -263,6 +266,11 @@ impl Machine {
     /// What is to be done since this was asked last, in order.
     pub fn outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
+    }
+
+    /// The run's first instance is about to be built.
+    pub fn begin(&mut self) {
+        self.begun = true;
     }
 
     /// The run is about to be built again from its journal: the guest begins anew, what belonged to its last instance is gone.
@@ -278,6 +286,7 @@ impl Machine {
                 format!("the run was rebuilt {times} times without getting further; `resume` tries once more"),
             ));
         }
+        self.begun = true;
         self.guest = Guest::new(self.state.start_ms);
         self.told.clear();
         if self.mode == Mode::Continue && self.state.ended.is_none() {

@@ -4,7 +4,7 @@
 //!   guest's commands ─┐                        ┌─> append to the journal
 //!   guest is quiet  ──┤   ┌────────────────┐   ├─> deliver an event to the guest
 //!   evidence        ──┼──>│    Machine     │───┼─> send a request, once all before it is durable
-//!   time, cancel    ──┤   │  State (fold)  │   ├─> tear a request down
+//!   time, people    ──┤   │  State (fold)  │   ├─> tear a request down
 //!   events          ──┘   └────────────────┘   └─> rebuild, finished, stopped
 //! ```
 //!
@@ -15,6 +15,7 @@
 //! - What belongs to an instance alone (open exchanges, events not yet told) is in the machine, not in the state, and is gone
 //!   with the instance.
 
+mod ask;
 mod attempt;
 mod cancel;
 mod close;
@@ -24,17 +25,22 @@ mod event;
 mod guest;
 mod log;
 mod machine;
+mod pause;
 mod plan;
 mod replay;
+mod resolve;
 mod sleep;
 mod state;
 mod status;
 mod step;
+mod terminate;
 mod time;
 
 #[cfg(test)]
 mod tests;
 
+pub use ask::{Granted, Refusal, RunStatus};
 pub use machine::{Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
+pub use resolve::{Finding, KeyOfRetry, Resolved, UnknownEffect, UnknownStep, found_error};
 pub use status::{Activity, Awaited};
 pub use step::check_name;

@@ -45,7 +45,7 @@ pub(super) fn plan(
     let effects = || (1..).zip(&step.effects).filter(|(_, effect)| !effect.in_flight);
     let once = class == EffectClass::Once && !planted(Fault::ResendOnce);
 
-    if once && step.has_unknown() {
+    if once && step.has_unreleased() {
         return refuse_unknown(
             "an earlier request of this step may have happened, and its class `once` forbids another",
         );

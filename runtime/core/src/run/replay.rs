@@ -176,7 +176,9 @@ impl Machine {
         };
         let recorded = match &recorded {
             RunOutcome::Succeeded(value) => text(Some(value), None),
-            RunOutcome::Failed(error) | RunOutcome::Cancelled(error) => text(None, Some(error)),
+            RunOutcome::Failed(error) | RunOutcome::Cancelled(error) | RunOutcome::Terminated(error) => {
+                text(None, Some(error))
+            }
         };
         let came = match result {
             Ok(value) => text(Some(value), None),

@@ -34,6 +34,9 @@ pub(super) struct State {
     kept: VecDeque<Event>,
     pub(super) last_event: u64,
     pub(super) cancel: Option<Error>,
+    pub(super) terminate: Option<Error>,
+    /// Nothing starts, falls due or is told until this is over.
+    pub(super) paused: Option<Hold>,
     /// Operations begun before the workflow was told to cancel: that ends them, and not those that clean up after it.
     pub(super) cancelled_ops: usize,
     /// Steps that are ready for an attempt which must be alone in the instance.
@@ -47,6 +50,13 @@ pub(super) struct State {
     pub(super) bytes: usize,
     pub(super) at_ms: u64,
     pub(super) start_ms: u64,
+}
+
+/// A pause, as it is told to people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hold {
+    pub(super) by: String,
+    pub(super) reason: String,
 }
 
 /// A command or delivery of the journal.
@@ -134,6 +144,8 @@ pub(super) struct Effect {
     pub(super) last_sent_ms: u64,
     pub(super) renew_on: Vec<u16>,
     pub(super) outcome: Outcome,
+    /// A person has said that it may be sent once more, whatever became of it.
+    pub(super) released: bool,
     pub(super) in_flight: bool,
     /// The status it was done with, and the answer where it was kept.
     pub(super) done: Option<(u16, Option<RecordedAnswer>)>,
@@ -148,10 +160,14 @@ impl Step {
     /// When the other side may forget the key of an effect of which something may have happened. Only a `keyed` step relies on it.
     /// A key that the caller chose may have been sent with more than one effect: it is as old as the first.
     pub(super) fn key_dies_ms(&self, effect: u32) -> Option<u64> {
+        let of = self.effects.get(effect as usize - 1)?;
+        let relied_on = self.begun.effect == EffectClass::Keyed || of.released;
+        if !relied_on || of.outcome == Outcome::NotDone { None } else { self.key_forgotten_ms(effect) }
+    }
+
+    /// When the other side may forget an effect's key.
+    pub(super) fn key_forgotten_ms(&self, effect: u32) -> Option<u64> {
         let effect = self.effects.get(effect as usize - 1)?;
-        if self.begun.effect != EffectClass::Keyed || effect.outcome == Outcome::NotDone {
-            return None;
-        }
         let same_key = self.effects.iter().filter(|other| other.key == effect.key && other.outcome != Outcome::NotDone);
         let first_ms = same_key.map(|effect| effect.first_sent_ms).min()?;
         Some(first_ms.saturating_add(self.begun.key_ttl_ms))
@@ -160,6 +176,11 @@ impl Step {
     /// Whether anything sent may have happened. What is under way counts only once its attempt is over.
     pub(super) fn has_unknown(&self) -> bool {
         (1..=self.effects.len() as u32).any(|effect| self.is_unknown(effect))
+    }
+
+    /// Whether something may have happened that nobody has allowed to be sent again.
+    pub(super) fn has_unreleased(&self) -> bool {
+        self.effects.iter().any(|e| !e.in_flight && e.outcome == Outcome::Unknown && !e.released)
     }
 
     pub(super) fn is_unknown(&self, effect: u32) -> bool {
@@ -182,6 +203,8 @@ impl State {
             kept: VecDeque::new(),
             last_event: 0,
             cancel: None,
+            terminate: None,
+            paused: None,
             cancelled_ops: 0,
             alone_ready: BTreeSet::new(),
             ended: None,
@@ -274,15 +297,21 @@ impl State {
                 self.kept.push_back(Event { id: *id, name: name.clone(), payload: payload.clone() });
                 self.hand_out(name);
             }
-            Record::CancelRequested { error } => {
+            Record::CancelRequested { error, .. } => {
                 self.cancel = Some(error.clone());
                 self.cancelled_ops = usize::MAX;
                 // Before everything else that is ready: what begins after the request is already cleaning up.
                 self.ready.push_front(Ready::Cancel);
             }
+            Record::TerminateRequested { error, .. } => self.terminate = Some(error.clone()),
+            Record::Paused { reason, by } => self.paused = Some(Hold { by: by.clone(), reason: reason.clone() }),
+            Record::Unpaused { .. } => {
+                self.paused.take().ok_or("the run is not paused")?;
+            }
+            Record::Resolved { op, resolution, .. } => self.resolved(*op, resolution)?,
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
-            Record::Ended { outcome, returned } => self.ended = Some((outcome.clone(), *returned)),
+            Record::Ended { outcome, returned } => self.end(outcome, *returned),
         }
         Ok(())
     }

@@ -23,6 +23,8 @@ pub enum Activity {
     },
     /// It needs steps of unknown outcome, and nothing else can wake it.
     Blocked(Vec<StepId>),
+    /// A person has paused it, and nothing of it is under way.
+    Paused,
     /// It is over.
     Ended,
     /// Its replay differed.
@@ -60,6 +62,9 @@ impl Machine {
         if self.state.ended.is_some() {
             return Activity::Ended;
         }
+        if self.state.paused.is_some() && self.live.is_empty() && self.ending.is_none() {
+            return Activity::Paused;
+        }
         let busy = !self.live.is_empty() || !self.told.is_empty() || self.ending.is_some();
         if busy || !self.state.ready.is_empty() {
             return Activity::Running;
@@ -93,9 +98,11 @@ impl Machine {
     /// Whether the instance can be dropped: all that it holds, replay brings back.
     #[must_use]
     pub fn can_park(&self) -> bool {
-        self.guest.live
-            && self.told.is_empty()
-            && matches!(self.activity(), Activity::Waiting { .. } | Activity::Blocked(_))
+        match self.activity() {
+            Activity::Paused => true,
+            Activity::Waiting { .. } | Activity::Blocked(_) => self.guest.live && self.told.is_empty(),
+            Activity::Running | Activity::Ended | Activity::Stopped => false,
+        }
     }
 
     fn awaited(&self, op: Operation) -> Option<Awaited> {
@@ -111,6 +118,10 @@ impl Machine {
 
     /// The guest is quiet: it is given the next event, if there is one.
     pub(super) fn quiet(&mut self, now_ms: u64, random: u64) {
+        let held = self.mode == Mode::Continue && self.held(Fault::DeliverWhilePaused);
+        if held && !self.guest.live {
+            return;
+        }
         if !self.at_frontier() {
             if let Some(event) = self.redelivered() {
                 self.outputs.push(super::machine::Output::Deliver(event));
@@ -123,6 +134,13 @@ impl Machine {
         }
         self.frontier(now_ms, random);
         if self.stopped.is_some() || self.ending.is_some() {
+            return;
+        }
+        if held {
+            // Bodies go on to their end.
+            if let Some(event) = self.next_told() {
+                self.outputs.push(super::machine::Output::Deliver(event));
+            }
             return;
         }
         if self.state.entries as usize > limits::MAX_JOURNAL_ENTRIES || self.state.bytes > limits::MAX_JOURNAL_BYTES {
@@ -155,13 +173,11 @@ impl Machine {
             self.state.forget_a_result();
         }
         self.end_lost_attempts(now_ms, random);
-        if let Some(error) = self.cancel_wanted.take() {
-            self.cancel(error, now_ms, random);
-        }
         self.time(now_ms, random);
     }
 
-    fn next_event(&mut self, now_ms: u64) -> Option<Event> {
+    /// The next event for a body.
+    fn next_told(&mut self) -> Option<Event> {
         while let Some(told) = self.told.pop_front() {
             match told {
                 Told::Expired(attempt) => {
@@ -176,6 +192,13 @@ impl Machine {
                     return Some(Event::Answered(exchange, answer));
                 }
             }
+        }
+        None
+    }
+
+    fn next_event(&mut self, now_ms: u64) -> Option<Event> {
+        if let Some(event) = self.next_told() {
+            return Some(event);
         }
         // Nothing else begins or is told before a request to cancel, and that waits until no attempt is under way.
         let too_early = planted(Fault::CancelTooEarly);

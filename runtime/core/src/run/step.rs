@@ -71,6 +71,9 @@ impl Machine {
             )
             .never_retried());
         }
+        if self.is_terminating() {
+            return Err(self.gave_up_error());
+        }
         if self.guest.open >= limits::MAX_OPEN_OPERATIONS {
             let max = limits::MAX_OPEN_OPERATIONS;
             let text =

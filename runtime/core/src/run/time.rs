@@ -12,8 +12,15 @@ impl Machine {
     #[must_use]
     pub fn next_due_ms(&self) -> Option<u64> {
         let delay = self.delays.first().map(|(due, _)| *due);
-        // While it replays or ends, only what is under way is looked at: nothing else is recorded then.
-        if !self.guest.live || self.ending.is_some() {
+        if self.state.ended.is_some() && !planted(Fault::TimerAfterEnd) {
+            return None;
+        }
+        // What is left to do of a termination, after a restart.
+        if self.is_terminating() && self.live.is_empty() {
+            return Some(self.state.at_ms);
+        }
+        // While it replays, ends or is paused, only what is under way is looked at: nothing else is recorded then.
+        if !self.guest.live || self.ending.is_some() || self.held(Fault::FireWhilePaused) {
             let deadlines = self.live.values().map(|live| live.deadline_ms).filter(|due| *due != u64::MAX);
             return deadlines.chain(delay).min();
         }
@@ -28,8 +35,11 @@ impl Machine {
         }
         self.delays_elapsed(now_ms);
         self.deadlines(now_ms, random);
+        if self.is_terminating() && self.live.is_empty() {
+            self.end_terminated(now_ms, random);
+        }
         // Nothing else is recorded before the code has shown that it still is the run's.
-        if self.guest.live && self.ending.is_none() {
+        if self.guest.live && self.ending.is_none() && !self.held(Fault::FireWhilePaused) {
             self.fire_due(now_ms);
             if self.state.started.deadline_ms.is_some_and(|deadline| deadline <= now_ms) {
                 self.run_timed_out(now_ms, random);

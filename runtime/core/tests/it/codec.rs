@@ -8,7 +8,7 @@ use stepwell_core::error::{Cause, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::codec::{decode, encode};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
 };
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
@@ -108,9 +108,31 @@ fn deliveries() -> impl Strategy<Value = Record> {
         any::<u32>().prop_map(|op| Record::TimerFired { op }),
         any::<u32>().prop_map(|op| Record::WaitExpired { op }),
         (any::<u64>(), texts(), jsons()).prop_map(|(id, name, payload)| Record::EventArrived { id, name, payload }),
-        errors().prop_map(|error| Record::CancelRequested { error }),
         Just(Record::Resumed),
         texts().prop_map(|text| Record::Repinned { digest: Digest::of(text.as_bytes()) }),
+    ]
+}
+
+fn resolutions() -> impl Strategy<Value = Resolution> {
+    prop_oneof![
+        jsons().prop_map(Resolution::Succeeded),
+        errors().prop_map(Resolution::Failed),
+        vec(any::<u32>(), 0..3).prop_map(|renewed| Resolution::Retry { renewed }),
+    ]
+}
+
+fn asked() -> impl Strategy<Value = Record> {
+    prop_oneof![
+        (errors(), option::of(texts())).prop_map(|(error, by)| Record::CancelRequested { error, by }),
+        (errors(), texts()).prop_map(|(error, by)| Record::TerminateRequested { error, by }),
+        (texts(), texts()).prop_map(|(reason, by)| Record::Paused { reason, by }),
+        texts().prop_map(|by| Record::Unpaused { by }),
+        (any::<u32>(), resolutions(), texts(), texts()).prop_map(|(op, resolution, evidence, by)| Record::Resolved {
+            op,
+            resolution,
+            evidence,
+            by
+        }),
     ]
 }
 
@@ -144,7 +166,8 @@ fn attempts() -> impl Strategy<Value = Record> {
     let run = prop_oneof![
         jsons().prop_map(RunOutcome::Succeeded),
         errors().prop_map(RunOutcome::Failed),
-        errors().prop_map(RunOutcome::Cancelled)
+        errors().prop_map(RunOutcome::Cancelled),
+        errors().prop_map(RunOutcome::Terminated)
     ];
     prop_oneof![
         any::<(u32, u32, u64)>().prop_map(|(op, n, deadline_ms)| Record::AttemptStarted { op, n, deadline_ms }),
@@ -156,7 +179,7 @@ fn attempts() -> impl Strategy<Value = Record> {
 }
 
 fn entries() -> impl Strategy<Value = Entry> {
-    let records = prop_oneof![commands(), deliveries(), dispatches(), attempts()];
+    let records = prop_oneof![commands(), deliveries(), asked(), dispatches(), attempts()];
     (any::<u64>(), records).prop_map(|(at_ms, record)| Entry { at_ms, record })
 }
 

@@ -1,5 +1,6 @@
 //! Runs played by hand, each compared with a journal that a person has read. One test, one rule.
 
+mod asked;
 mod charge;
 mod effects;
 mod ends;
@@ -7,5 +8,6 @@ mod events;
 mod mismatch;
 mod order;
 mod recovery;
+mod resolved;
 mod steps;
 mod unknown;

@@ -13,4 +13,5 @@ mod keys;
 mod pages;
 mod play;
 mod retry;
+mod table;
 mod vectors;

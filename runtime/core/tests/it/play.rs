@@ -20,7 +20,7 @@ use stepwell_core::journal::entry::Started;
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
-use stepwell_core::run::{Activity, Input, Machine, Mode, Output};
+use stepwell_core::run::{Activity, Granted, Input, Machine, Mode, Output, Refusal};
 
 use replay::Act;
 use show::event_text;
@@ -50,13 +50,22 @@ impl Play {
         Self::of(started())
     }
 
+    /// A run of which nothing has run yet.
+    pub(crate) fn queued() -> Self {
+        let mut play = Self::new();
+        play.machine = Machine::load(&play.journal, None, Mode::Continue).unwrap();
+        play
+    }
+
     pub(crate) fn of(started: Started) -> Self {
         let journal = vec![Machine::first_entry(START_MS, started)];
         let mut printer = Printer::new(Times::Relative);
         let first = stepwell_core::journal::codec::decode(0, &journal[0]).unwrap();
         let text = format!("{}\n", printer.line(&first));
+        let mut machine = Machine::load(&journal, None, Mode::Continue).unwrap();
+        machine.begin();
         Self {
-            machine: Machine::load(&journal, None, Mode::Continue).unwrap(),
+            machine,
             journal,
             text,
             printer,
@@ -251,8 +260,38 @@ impl Play {
         self.handle(Input::Event { id, name: name.into(), payload: json(payload) });
     }
 
-    pub(crate) fn cancel(&mut self) {
-        self.handle(Input::Cancel(Error::new(Code::Cancelled, "asked to").never_retried()));
+    // People.
+
+    /// What a person asks, and is answered.
+    pub(crate) fn ask(
+        &mut self,
+        ask: impl FnOnce(&mut Machine, u64) -> Result<Granted, Refusal>,
+    ) -> Result<Granted, Refusal> {
+        let answer = ask(&mut self.machine, self.now_ms);
+        self.drain();
+        self.note(&match &answer {
+            Ok(granted) => format!("granted: {granted:?}"),
+            Err(refusal) => format!("refused: {refusal}"),
+        });
+        answer
+    }
+
+    pub(crate) fn cancel(&mut self) -> Result<Granted, Refusal> {
+        let error = Error::new(Code::Cancelled, "asked to").never_retried();
+        self.ask(|machine, now_ms| machine.cancel(error, "ana", now_ms, 0))
+    }
+
+    pub(crate) fn terminate(&mut self) -> Result<Granted, Refusal> {
+        let error = Error::new(Code::Terminated, "asked to").never_retried();
+        self.ask(|machine, now_ms| machine.terminate(error, "ana", now_ms, 0))
+    }
+
+    pub(crate) fn pause(&mut self) -> Result<Granted, Refusal> {
+        self.ask(|machine, now_ms| machine.pause("the bank is down", "ana", now_ms))
+    }
+
+    pub(crate) fn unpause(&mut self) -> Result<Granted, Refusal> {
+        self.ask(|machine, now_ms| machine.unpause("ana", now_ms, 0))
     }
 
     /// The clock shows this, in ms since the run began.
@@ -278,6 +317,12 @@ impl Play {
     /// The process dies with everything on disk, and the run is built again.
     pub(crate) fn crash(&mut self) {
         self.crash_keeping(self.journal.len());
+    }
+
+    /// The process dies with everything on disk, and the run is read again. Nothing of it runs.
+    pub(crate) fn lose_process(&mut self) {
+        self.note("crash");
+        self.machine = Machine::load(&self.journal, None, Mode::Continue).unwrap();
     }
 
     /// The instance is built again: workflow code does what it did.

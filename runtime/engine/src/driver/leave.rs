@@ -1,8 +1,6 @@
-//! How a run's task leaves its run before the run is over: it parks, stops with its process, or is set aside.
-//!
-//! Whichever it is, what has been recorded is durable first, and no message is lost.
+//! How a run's task leaves it: parked, paused, stopped with the engine, set aside, or after a failure of the store.
 
-use stepwell_core::error::Error;
+use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::StepId;
 use stepwell_core::run::{Activity, Awaited, Input};
 use stepwell_store::{RunChange, Status, StoreError};
@@ -17,9 +15,13 @@ use crate::watch::RunEvent;
 impl Driver {
     /// Gives the instance up where replay brings it back for less than keeping it costs. Says whether that was all.
     pub(super) async fn park_if_idle(&mut self) -> bool {
+        if !self.drives() && self.invocation.is_none() && !self.shared.lock().machine.is_ending() {
+            return self.leave_alone().await;
+        }
         let activity = {
             let shared = self.shared.lock();
-            if !shared.machine.can_park() { None } else { Some(shared.machine.activity()) }
+            let machine = &shared.machine;
+            if machine.can_park() || machine.ended().is_some() { Some(machine.activity()) } else { None }
         };
         let Some(activity) = activity else { return false };
         if let Activity::Waiting { what: Awaited::Sleep, until_ms: Some(until_ms) } = activity
@@ -54,6 +56,14 @@ impl Driver {
                 change.wake_at_ms = due;
                 (change, RunEvent::Waiting { what, until_ms: due.or(until_ms) }, End::Parked { wake_at_ms: due })
             }
+            Activity::Paused => {
+                let text = self.shared.lock().machine.pause_text().unwrap_or_default();
+                let mut change = RunChange::to(Status::Paused, now_ms);
+                change.detail = Some(text.clone());
+                (change, RunEvent::Paused(Error::new(Code::Paused, text)), End::Done)
+            }
+            // It was over before this task began.
+            Activity::Ended => return self.leave_alone().await,
             _ => return false,
         };
         let mut change = change;
@@ -66,13 +76,29 @@ impl Driver {
         self.points().pass(Moment::Parking).await;
         // Under the lock that senders of messages take: either the message is seen here, or its sender sees that the task is gone.
         if let Err(message) = self.engine.leave(self.key, &mut self.messages) {
-            self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
+            if self.invocation.is_some() {
+                self.writing.change(RunChange::to(Status::Running, real_now_ms()), None);
+            }
             self.take(message);
-            self.handle(Input::Quiet);
+            if self.invocation.is_some() {
+                self.handle(Input::Quiet);
+            }
             return true;
         }
         self.invocation = None;
         self.end = Some(end);
+        true
+    }
+
+    /// Leaves a run as it stands: whoever made this task wanted an answer, and the run has nothing to do on account of it.
+    async fn leave_alone(&mut self) -> bool {
+        if !self.durable().await {
+            return true;
+        }
+        match self.engine.leave(self.key, &mut self.messages) {
+            Ok(()) => self.end = Some(End::Done),
+            Err(message) => self.take(message),
+        }
         true
     }
 
@@ -88,11 +114,20 @@ impl Driver {
     /// Leaves the run where it is. What is still under way is lost with the process, and the journal says so.
     pub(super) async fn stop(&mut self) {
         self.invocation = None;
+        self.end = Some(End::Done);
+        // What is paused or over stays so; what nothing was done with stays where it is.
+        let stays = {
+            let shared = self.shared.lock();
+            shared.machine.is_paused() || shared.machine.ended().is_some()
+        };
+        if stays || !self.drives() {
+            self.writing.hand_over_any(real_now_ms());
+            return;
+        }
         let mut change = RunChange::to(Status::Queued, real_now_ms());
         change.detail = Some("stopped with its process; it goes on when it is resumed".to_owned());
         self.writing.change(change, Some(RunEvent::Parked));
         self.writing.hand_over(real_now_ms());
-        self.end = Some(End::Done);
     }
 
     pub(super) fn pause(&mut self, error: &Error) {
@@ -106,6 +141,18 @@ impl Driver {
         self.pause(&error);
         self.writing.hand_over(real_now_ms());
         let _ = self.durable().await;
+    }
+
+    /// Waits until everything handed over is on disk.
+    pub(super) async fn durable(&mut self) -> bool {
+        let Some(ticket) = self.writing.hand_over_any(real_now_ms()) else { return true };
+        match self.engine.store().durable(ticket).await {
+            Ok(()) => true,
+            Err(error) => {
+                self.store_failed(&error);
+                false
+            }
+        }
     }
 
     /// Nothing that followed the lost write may be shown or sent. The run goes on from its journal when it is resumed.

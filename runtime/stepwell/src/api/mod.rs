@@ -2,6 +2,7 @@
 //! HTTP's JSON, and reaches runs through the engine's public functions.
 
 mod app;
+mod asks;
 mod auth;
 mod keyed;
 mod limit;
@@ -72,7 +73,10 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(runs::journal))
         .routes(routes!(runs::logs))
         .routes(routes!(stream::follow))
-        .routes(routes!(steer::cancel))
+        .routes(routes!(asks::cancel))
+        .routes(routes!(asks::terminate))
+        .routes(routes!(asks::pause))
+        .routes(routes!(asks::resume))
         .routes(routes!(steer::event))
         .routes(routes!(tokens::create, tokens::list))
         .routes(routes!(tokens::rotate))

@@ -57,6 +57,12 @@ api_codes! {
     RunKeyConflict = "run_key_conflict", CONFLICT, "The run key belongs to another run";
     /// The run has ended.
     RunFinished = "run_finished", CONFLICT, "The run has ended";
+    /// The run's end is decided, and only its requests are waited for.
+    RunEnding = "run_ending", CONFLICT, "The run is about to end";
+    /// The run is being set aside, or goes on on its own module.
+    RunBusy = "run_busy", CONFLICT, "The run cannot be changed at this moment";
+    /// It is known what became of the step, or will be.
+    StepNotUnknown = "step_not_unknown", CONFLICT, "The step's outcome is not unknown";
     /// Runs or workflows need the module.
     ModuleNeeded = "module_needed", CONFLICT, "The module is needed";
     /// No token could do what only tokens can do afterwards.

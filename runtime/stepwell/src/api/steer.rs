@@ -1,4 +1,4 @@
-//! What is asked of a run: events for it, and its cancellation. Each is durable when it is answered.
+//! Events for runs. Each is durable when it is answered.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -12,19 +12,11 @@ use stepwell_engine::Request;
 use stepwell_engine::store::StoreError;
 use utoipa::ToSchema;
 
-use super::app::{App, now_ms};
+use super::app::App;
 use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
-use super::request::{Name, Names, Post};
-
-/// Why a run is to be cancelled.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Cancel {
-    /// For people; the workflow is told, and the run's error has it.
-    reason: Option<String>,
-}
+use super::request::{Names, Post};
 
 /// What was asked of a run and is kept.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,36 +24,11 @@ pub(crate) struct Cancel {
 pub(crate) struct Accepted {
     /// The run.
     run: String,
-    /// What it will be told: `cancel`, or the event's name.
+    /// What it will be told or done with: `cancel`, `terminate`, `pause`, `resume`, or the event's name.
     accepted: String,
-}
-
-/// Cancel a run. Its workflow is told, may clean up, and ends.
-#[utoipa::path(
-    post, path = "/v1/runs/{id}/cancel", tag = "runs", request_body(content = Option<Cancel>),
-    params(("id" = String, Path, description = "The run"), super::openapi::KeyHeader),
-    responses(
-        (status = 202, description = "It will be cancelled, whatever happens to the server", body = Accepted),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is no such run"),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "It has ended"),
-    )
-)]
-pub(crate) async fn cancel(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
-    post.principal.may(Scope::Run)?;
-    let cancel: Cancel = post.json_or_default()?;
-    let by = post.principal.name.clone();
-    let shared = app.clone();
-    once(&app, post.keyed.clone(), move |keyed| async move {
-        let row = shared.run(&name.0)?;
-        let reason = cancel.reason.unwrap_or_else(|| format!("the run was cancelled by {by:?}"));
-        let mut error = Error::new(Code::Cancelled, reason).never_retried();
-        error.details = Some(Json::from(&json!({ "by": by, "atMs": now_ms() })));
-        let body = json!({ "run": row.run, "accepted": "cancel" });
-        let request = request(keyed.as_ref(), &body);
-        shared.engine.cancel(row.key, error, request).await.map_err(refused)?;
-        Ok(Reply::new(StatusCode::ACCEPTED, body))
-    })
-    .await
+    /// When that is not now: `once_resumed`, since the run is paused; `already`, since it was so before.
+    #[schema(required = false)]
+    when: Option<String>,
 }
 
 /// Send an event to a run. The body is the event's payload, any JSON; none is null. It is kept until it is awaited, in order.

@@ -44,9 +44,9 @@ impl Concluding<'_> {
                 let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
                 Exit::NeedsSomebody.with(format!(
                     "run {run} is blocked: it is not known whether a request of step {} happened, and repeating it could do harm. \
-                     `{}` shows what was sent",
+                     `{}` shows what was sent; when you know what became of it, say so: stepwell steps resolve --help",
                     steps.join(", "),
-                    self.command("runs journal")
+                    self.command("steps list --run")
                 ))
             }
             Some(RunEvent::Paused(error)) if error.is(Code::Internal) => Exit::Failed.with(format!(
@@ -79,6 +79,9 @@ impl Concluding<'_> {
             }
             RunOutcome::Failed(error) => Exit::RunFailed.with(format!("run {run} failed: {}", chain(error))),
             RunOutcome::Cancelled(error) => Exit::RunFailed.with(format!("run {run} was cancelled: {}", chain(error))),
+            RunOutcome::Terminated(error) => {
+                Exit::RunFailed.with(format!("run {run} was terminated: {}", chain(error)))
+            }
         };
         // What may have happened is said, however the run ended.
         if let Ok(Some(row)) = self.engine.run(run)

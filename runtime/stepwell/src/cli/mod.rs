@@ -13,6 +13,7 @@ mod serve;
 mod signals;
 mod source;
 mod stdout;
+mod steps;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,9 +52,14 @@ enum Command {
     Modules(remote::ModulesArgs),
     /// Say who may use a server.
     Token(remote::TokenArgs),
+    /// Steps of which it is not known whether they happened: list them, and say what became of one.
+    Steps(steps::StepsArgs),
     /// Build a workflow's source to a WebAssembly component.
     Build(build::BuildArgs),
 }
+
+/// Who it is that asks something of a run: whoever may write to the data directory.
+const BY: &str = "local";
 
 /// Where state is kept.
 #[derive(Debug, Args)]
@@ -84,6 +90,7 @@ pub(crate) fn main() -> ExitCode {
         match cli.command {
             Command::Run(args) => run::run(*args).await,
             Command::Runs(args) => runs::run(args).await,
+            Command::Steps(args) => steps::run(args).await,
             Command::Deploy(args) => done(remote::deploy(args).await),
             Command::Start(args) => remote::start(*args).await.unwrap_or_else(|exit| exit),
             Command::Events(args) => done(remote::events(args).await),

@@ -61,7 +61,7 @@ impl Lines {
                 Some(format!("  waiting for event {name:?}{until}"))
             }
             Record::EventArrived { name, .. } => Some(format!("  event {name:?} came")),
-            Record::CancelRequested { error } => Some(format!("  cancelling: {}", printable(&error.message))),
+            Record::CancelRequested { error, .. } => Some(format!("  cancelling: {}", printable(&error.message))),
             _ => None,
         }
     }
@@ -104,6 +104,7 @@ pub(super) fn json_event(event: &RunEvent) -> Value {
             RunOutcome::Succeeded(value) => json!({ "event": "ended", "status": "succeeded", "result": tree(value) }),
             RunOutcome::Failed(error) => json!({ "event": "ended", "status": "failed", "error": tree(error) }),
             RunOutcome::Cancelled(error) => json!({ "event": "ended", "status": "cancelled", "error": tree(error) }),
+            RunOutcome::Terminated(error) => json!({ "event": "ended", "status": "terminated", "error": tree(error) }),
         },
         RunEvent::Paused(error) => json!({ "event": "paused", "error": tree(error) }),
         RunEvent::Parked => json!({ "event": "parked" }),

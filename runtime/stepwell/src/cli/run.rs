@@ -10,8 +10,9 @@ use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
-use stepwell_engine::{Engine, RunEvent, RunRef, StartRun};
+use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun};
 
+use super::BY;
 use super::conclude::Concluding;
 use super::exit::Exit;
 use super::render::{Lines, json_event};
@@ -139,7 +140,7 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
     let mut happenings = engine.watch(run.key);
     if args.resume.is_some() {
         // Before its events: they wake the run, and must not do so on the code that it is to leave.
-        engine.resume(&run, module.as_ref()).await.map_err(|error| refused(&error))?;
+        engine.resume(&run, BY, module.as_ref()).await.map_err(|error| not_resumed(&error))?;
         send_events(&engine, &run, &events, args.event_id.as_deref().unwrap_or("cli")).await;
     } else {
         engine.go(&run);
@@ -162,6 +163,15 @@ async fn send_events(engine: &Engine, run: &RunRef, events: &[(String, Json)], i
             Ok(_) => {}
             Err(error) => anstream::eprintln!("warning: event {name:?} was not sent: {error}"),
         }
+    }
+}
+
+/// The exit code where a run cannot be taken up.
+fn not_resumed(error: &AskError) -> ExitCode {
+    match error {
+        AskError::Failed(error) | AskError::Differs(error) => refused(error),
+        AskError::NoSuchRun(_) | AskError::Refused(_) => Exit::Usage.with(printable(&error.to_string())),
+        _ => Exit::NeedsSomebody.with(printable(&error.to_string())),
     }
 }
 

@@ -107,7 +107,7 @@ impl Play {
             }
             15 => {
                 let error = Error::new(Code::Cancelled, crate::entries::text(u)?).never_retried();
-                self.machine.handle(Input::Cancel(error), self.now_ms, random);
+                let _ = self.machine.cancel(error, "fuzz", self.now_ms, random);
             }
             16..=17 => {
                 let kept = u.int_in_range(0..=self.journal.len())?;

@@ -46,7 +46,12 @@ impl Driver {
 
     /// Builds the instance of a parked run again, if there is something for it.
     pub(super) fn wake(&mut self) -> Result<Flow, String> {
-        if self.host.borrow().machine.activity() != Activity::Running {
+        let needed = {
+            let machine = &self.host.borrow().machine;
+            // What was paused where nobody knows yet whether its code is still the run's has to come to its journal's end first.
+            machine.activity() == Activity::Running || !machine.is_live()
+        };
+        if !needed || self.ledger.is_paused() {
             return Ok(Flow::Still);
         }
         self.resume()?;
@@ -67,14 +72,12 @@ impl Driver {
                     return Ok(true);
                 }
                 self.reload()?;
-                self.parked = false;
             }
             return Ok(true);
         }
         let due = self.host.borrow().machine.next_due_ms();
         let event = self.inbox.get(self.given as usize).map(|(at, _)| *at);
-        let cancel = self.program.cancel_at_ms.map(|at| START_MS + at).filter(|_| !self.cancel_asked);
-        let next = [due, self.world.next_ms(), event, cancel].into_iter().flatten().min();
+        let next = [due, self.world.next_ms(), event, self.next_ask_ms()].into_iter().flatten().min();
         if let Some(next_ms) = next {
             let late = if self.chance(0.1) { self.rng.random_range(0..50) } else { 0 };
             let mut host = self.host.borrow_mut();
@@ -84,8 +87,15 @@ impl Driver {
         let activity = self.host.borrow().machine.activity();
         match activity {
             Activity::Blocked(_) => {
+                if self.resolve_at_last()? {
+                    return Ok(true);
+                }
                 self.stats.blocked = true;
                 Ok(false)
+            }
+            Activity::Paused => {
+                self.resume_at_last();
+                Ok(true)
             }
             Activity::Waiting { .. } if self.ledger.awaited().next().is_some() => {
                 // Nobody sends it any more: the simulator does, so that every run ends.
@@ -120,7 +130,9 @@ impl Driver {
         self.look()?;
         self.guest = None;
         self.epoch += 1;
+        let promised = self.ledger.promised.clone();
         self.ledger = Ledger::read(self.store.durable())?;
+        self.ledger.keeps(promised, self.asks.get(self.asked).map(|(_, ask)| *ask))?;
         let own = |place: &&(u64, u32)| place.0 >> 63 == 0;
         let logged = self.logs.keys().rfind(own).copied();
         let machine = load(&self.store, logged)?;
@@ -129,11 +141,10 @@ impl Driver {
         }
         self.refused.clear();
         self.given = machine.last_event();
-        self.cancel_asked = false;
-        let ended = machine.ended().is_some();
+        let no_instance = machine.ended().is_some() || machine.is_terminating() || machine.is_paused();
+        self.parked = machine.is_paused();
         self.host.borrow_mut().machine = machine;
-        // The end was written, whatever became of the process.
-        if ended { Ok(()) } else { self.resume() }
+        if no_instance { Ok(()) } else { self.resume() }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{OpKind, Phase, Ready, State};
 use crate::contract::Operation;
 use crate::fault::{Fault, planted};
+use crate::journal::entry::RunOutcome;
 
 impl State {
     pub(super) fn closed(&mut self, op: Operation) -> Result<(), String> {
@@ -34,6 +35,25 @@ impl State {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The run is over: nothing is to be started, told or waited for any more. What may have happened stays unknown.
+    pub(super) fn end(&mut self, outcome: &RunOutcome, returned: bool) {
+        self.ended = Some((outcome.clone(), returned));
+        self.paused = None;
+        self.ready.clear();
+        self.alone_ready.clear();
+        if !planted(Fault::TimerAfterEnd) {
+            self.timers.clear();
+        }
+        for op in &mut self.ops {
+            if let OpKind::Step(step) = &mut op.kind
+                && matches!(step.phase, Phase::Ready | Phase::BackingOff { .. })
+                && !planted(Fault::UnknownForgottenAtEnd)
+            {
+                step.abandon();
+            }
+        }
     }
 
     /// The workflow is told: every operation that is open now fails, in the order of the operations. Results that were there before

@@ -3,7 +3,7 @@
 use super::{Effect, Op, OpKind, Phase, Ready, State};
 use crate::contract::{Evidence, Operation};
 use crate::fault::{Fault, planted};
-use crate::journal::entry::{AttemptOutcome, Dispatched, Next, RecordedAnswer};
+use crate::journal::entry::{AttemptOutcome, Dispatched, Next, RecordedAnswer, Resolution};
 use crate::policy::effect::{Outcome, merged, outcome_of};
 
 impl State {
@@ -28,6 +28,7 @@ impl State {
         }
         for effect in step.effects.iter_mut().filter(|effect| effect.in_flight) {
             effect.in_flight = false;
+            effect.released = false;
             effect.outcome = merged(effect.outcome, Outcome::Unknown);
         }
         match outcome {
@@ -92,6 +93,7 @@ impl State {
                 last_sent_ms: at_ms,
                 renew_on: d.renew_on.clone(),
                 outcome: Outcome::NotDone,
+                released: false,
                 in_flight: true,
                 done: None,
             }),
@@ -118,11 +120,47 @@ impl State {
         let effect = found.ok_or_else(|| format!("operation {op} has no effect {effect}"))?;
         let sent = outcome_of(evidence, &effect.renew_on);
         effect.in_flight = false;
+        effect.released = false;
         effect.outcome = if planted(Fault::UnknownNotSticky) { sent } else { merged(effect.outcome, sent) };
         if let (Outcome::Done, Evidence::Answered(status)) = (sent, evidence) {
             effect.done = Some((*status, answer.cloned()));
         }
         Ok(())
+    }
+
+    /// A person has said what became of the step.
+    pub(super) fn resolved(&mut self, op: Operation, resolution: &Resolution) -> Result<(), String> {
+        let step = self.step_mut(op)?;
+        if step.phase != Phase::Unknown && !planted(Fault::ResolveAnyStep) {
+            return Err(format!("the outcome of operation {op} is not unknown"));
+        }
+        let unknown = step.effects.iter_mut().zip(1..).filter(|(effect, _)| effect.outcome == Outcome::Unknown);
+        match resolution {
+            Resolution::Succeeded(value) => {
+                unknown.for_each(|(effect, _)| effect.outcome = Outcome::Done);
+                step.phase = Phase::Done;
+                self.settle(op, Ok(value.clone()))
+            }
+            Resolution::Failed(error) => {
+                unknown.for_each(|(effect, _)| effect.outcome = Outcome::NotDone);
+                step.phase = Phase::Done;
+                self.settle(op, Err(error.clone()))
+            }
+            Resolution::Retry { renewed } => {
+                for (effect, k) in unknown {
+                    if renewed.contains(&k) {
+                        effect.outcome = Outcome::NotDone;
+                    } else {
+                        effect.released = true;
+                    }
+                }
+                step.phase = Phase::Ready;
+                step.failures = 0;
+                step.alone = false;
+                self.ready.push_back(Ready::Attempt(op));
+                Ok(())
+            }
+        }
     }
 
     /// A planted fault's work: a step whose result is recorded, but not delivered, is attempted again.

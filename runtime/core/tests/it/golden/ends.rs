@@ -3,7 +3,7 @@
 use stepwell_core::contract::Event;
 use stepwell_core::error::{Code, Error};
 use stepwell_core::journal::entry::{RunOutcome, Started};
-use stepwell_core::run::Input;
+use stepwell_core::run::{Granted, Input, Refusal, RunStatus};
 
 use crate::play::{Play, START_MS, declined, json, post, started};
 
@@ -14,8 +14,8 @@ fn a_cancel_fails_what_is_open_and_lets_the_workflow_clean_up() {
     play.wait("x", Some(500));
     play.nothing();
     play.clock(100);
-    play.cancel();
-    play.cancel();
+    assert_eq!(play.cancel(), Ok(Granted::Now));
+    assert_eq!(play.cancel(), Ok(Granted::Already));
     assert_eq!(play.quiet(), Some(Event::Cancelled));
     for op in [0, 1] {
         assert!(matches!(play.quiet(), Some(Event::Failed(of, error)) if of == op && error.is(Code::Cancelled)));
@@ -42,7 +42,7 @@ fn a_cancel_closes_an_executing_step_and_ends_a_back_off() {
     play.finish(&failing, Err(declined("no")));
     let executing = play.attempt();
     let exchange = play.send(&executing, post("x"));
-    play.cancel();
+    assert_eq!(play.cancel(), Ok(Granted::Now));
     assert_eq!(play.torn(), [exchange]);
     assert_eq!(play.quiet(), Some(Event::Expired(executing.id)));
     // The request is settled before the workflow is told, so that what fails does so in order.
@@ -65,17 +65,17 @@ fn a_cancelled_workflow_that_returns_a_result_has_succeeded() {
     let mut play = Play::new();
     play.sleep(1_000);
     play.nothing();
-    play.cancel();
+    assert_eq!(play.cancel(), Ok(Granted::Now));
     play.quiet();
     play.quiet();
     play.returns(Ok("\"in time\""));
-    play.cancel();
+    assert_eq!(play.cancel(), Err(Refusal::Ended(RunStatus::Succeeded)));
     assert!(matches!(play.machine.ended(), Some(RunOutcome::Succeeded(_))));
     play.check("a_cancelled_workflow_that_returns_a_result");
 }
 
 #[test]
-fn a_cancel_during_replay_waits_for_the_journal_s_end() {
+fn a_cancel_during_replay_is_recorded_at_once_and_told_at_the_journal_s_end() {
     let mut play = Play::new();
     play.step("a");
     let attempt = play.attempt();
@@ -84,7 +84,10 @@ fn a_cancel_during_replay_waits_for_the_journal_s_end() {
     play.sleep(5_000);
     play.nothing();
     play.crash();
-    play.cancel();
+    assert_eq!(play.cancel(), Ok(Granted::Now));
+    // It holds, whatever becomes of this process.
+    play.crash();
+    assert_eq!(play.cancel(), Ok(Granted::Already));
     assert_eq!(play.quiet(), Some(Event::Cancelled));
     assert!(matches!(play.quiet(), Some(Event::Failed(1, _))));
     play.returns(Err(Error::new(Code::Cancelled, "rethrown")));
@@ -209,7 +212,7 @@ fn a_crash_after_a_cancel_goes_on_with_the_cancel() {
     play.sleep(5_000);
     let attempt = play.attempt();
     play.send(&attempt, post("x"));
-    play.cancel();
+    assert_eq!(play.cancel(), Ok(Granted::Now));
     play.crash();
     assert_eq!(play.quiet(), Some(Event::Cancelled));
     let mut failed = Vec::new();

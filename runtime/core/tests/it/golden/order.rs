@@ -14,7 +14,7 @@ fn a_cancel_comes_before_what_was_ready() {
     play.step("a");
     let attempt = play.attempt();
     play.finish(&attempt, Ok("1"));
-    play.cancel();
+    play.cancel().unwrap();
     assert_eq!(play.quiet(), Some(Event::Cancelled));
     assert_eq!(play.quiet(), Some(Event::Completed(0, json("1"))));
 }

@@ -123,7 +123,7 @@ fn unknown_comes_before_a_cancel() {
     for effect in [Keyed, Once] {
         let (mut play, attempt) = charge(effect);
         let exchange = play.send(&attempt, post("charge 5"));
-        play.cancel();
+        play.cancel().unwrap();
         play.quiet();
         play.lost(exchange);
         assert_eq!(play.machine.unknown_steps().len(), 1);
@@ -221,7 +221,7 @@ fn what_was_done_and_then_closed_from_outside_is_no_plain_failure() {
 
     let (mut play, attempt) = charge(Once);
     play.round(&attempt, post("charge 5"), World::Status(201));
-    play.cancel();
+    play.cancel().unwrap();
     while play.quiet().is_some_and(|event| event != Event::Cancelled) {}
     play.returns(Err(declined("cancelled")));
     play.note(&format!("unknown still: {:?}", play.machine.unknown_steps()));

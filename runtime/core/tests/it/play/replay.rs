@@ -58,8 +58,9 @@ pub(super) fn every_beginning(journal: &[Vec<u8>], acts: &[Act], text: &str) {
         for kept in 1..=journal.len() {
             let load = Machine::load(&journal[..kept], None, mode);
             let mut machine = load.unwrap_or_else(|e| panic!("{kept} entries: {e}\n{text}"));
-            if machine.ended().is_some() && mode == Mode::Continue {
-                // A run that is over is only ever verified.
+            let no_instance = machine.ended().is_some() || machine.is_terminating() || machine.is_paused();
+            if no_instance && mode == Mode::Continue {
+                // A run that is over, or paused, is only ever verified.
                 continue;
             }
             follow(&mut machine, acts, u64::MAX / 2);

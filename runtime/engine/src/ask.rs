@@ -1,0 +1,217 @@
+//! What people ask of a run. The one who asks is answered once the answer is durable; what happens to the run in each state is in
+//! the table of ARCHITECTURE.md.
+
+use std::fmt;
+
+use stepwell_core::error::{Code, Error};
+use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::json::Json;
+use stepwell_core::run::{Finding, Granted, Mode, Refusal, Resolved, UnknownStep};
+use stepwell_store::StoreError;
+use tokio::sync::oneshot;
+
+use crate::clock::real_now_ms;
+use crate::driver::Message;
+use crate::effects::store_error;
+use crate::engine::Engine;
+use crate::start::RunRef;
+use crate::verify::Verdict;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub(crate) enum Ask {
+    Cancel {
+        reason: Error,
+        by: String,
+    },
+    Terminate {
+        reason: Error,
+        by: String,
+    },
+    Pause {
+        reason: String,
+        by: String,
+    },
+    Resume {
+        by: String,
+        /// The module that the run is to go on with, and the number of entries that were replayed on it.
+        on: Option<(Digest, u64)>,
+    },
+    Resolve {
+        step: String,
+        finding: Finding,
+        evidence: String,
+        by: String,
+    },
+}
+
+/// What is answered where it is granted.
+#[derive(Debug, Clone)]
+pub(crate) enum Said {
+    Granted(Granted),
+    Resolved(Resolved),
+}
+
+impl Said {
+    pub(crate) fn granted(&self) -> Granted {
+        match self {
+            Self::Granted(granted) => *granted,
+            Self::Resolved(resolved) => resolved.granted,
+        }
+    }
+}
+
+/// Where the answer goes.
+pub(crate) type Answer = oneshot::Sender<Result<Said, AskError>>;
+
+/// Why what was asked of a run is not done.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum AskError {
+    /// There is no such run.
+    NoSuchRun(RunId),
+    /// The run is not such that this can be done. Nothing has changed.
+    Refused(Refusal),
+    /// The run does not replay on the module that it was to go on with. Nothing has changed.
+    Differs(Error),
+    /// The run is live on its module, or went on while it was replayed on another: pause it, then ask again. Nothing has changed.
+    Busy,
+    /// The disk failed. What was asked is not recorded, unless it was before.
+    Store(StoreError),
+    /// The run or its module cannot be read.
+    Failed(Error),
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchRun(run) => write!(f, "there is no run {run}"),
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Differs(error) | Self::Failed(error) => error.fmt(f),
+            Self::Store(error) => store_error(error).fmt(f),
+            Self::Busy => f.write_str("the run is live on its module; pause it, then let it go on with the other one"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+/// How often a task that ended under the question is asked anew. Each end is one of a run's own, so that a few are enough.
+const PATIENCE: u32 = 100;
+
+impl Engine {
+    /// Asks a run to cancel: its workflow is told, may clean up, and ends. Once this returns, it is on record and holds after a
+    /// crash. A paused run is told when it is resumed; a run none of whose code has run is over by this.
+    ///
+    /// # Errors
+    /// When there is no such run, when it has ended or its end is decided, or when it cannot be read or recorded.
+    pub async fn cancel(&self, run: &RunRef, by: &str, reason: &str) -> Result<Granted, AskError> {
+        let reason = asked_by(Error::new(Code::Cancelled, reason_or(reason, "the run was cancelled")), by);
+        self.ask(run, Ask::Cancel { reason, by: by.to_owned() }).await
+    }
+
+    /// Ends a run at once, whatever it is doing: no code of it runs any more, its requests are torn down. What may have happened
+    /// stays unknown, and listed. It has ended as soon as its requests have settled, which may be a moment after this returns.
+    ///
+    /// # Errors
+    /// When there is no such run, when it has ended, or when it cannot be read or recorded.
+    pub async fn terminate(&self, run: &RunRef, by: &str, reason: &str) -> Result<Granted, AskError> {
+        let reason = asked_by(Error::new(Code::Terminated, reason_or(reason, "the run was terminated")), by);
+        self.ask(run, Ask::Terminate { reason, by: by.to_owned() }).await
+    }
+
+    /// Pauses a run: no attempt starts, no timer fires and nothing is told to its workflow until it is resumed. Attempts under way
+    /// come to their end, and events that come are kept.
+    ///
+    /// # Errors
+    /// When there is no such run, when it has ended or its end is decided, or when it cannot be read or recorded.
+    pub async fn pause(&self, run: &RunRef, by: &str, reason: &str) -> Result<Granted, AskError> {
+        self.ask(run, Ask::Pause { reason: reason.to_owned(), by: by.to_owned() }).await
+    }
+
+    /// Takes up a run that was paused, set aside, or stopped with its process. [`Granted::Already`]: nobody had paused it. With a
+    /// `digest` other than its own it goes on with that module, if it replays clean on it.
+    ///
+    /// # Errors
+    /// When there is no such run, when it has ended or its end is decided, when it differs on the module or is live on its own, or
+    /// when it cannot be read or recorded.
+    pub async fn resume(&self, run: &RunRef, by: &str, digest: Option<&Digest>) -> Result<Granted, AskError> {
+        let row = self.store().read().run_by_number(run.key).map_err(AskError::Store)?;
+        let row = row.ok_or_else(|| AskError::NoSuchRun(run.id.clone()))?;
+        let on = match digest.filter(|digest| **digest != row.digest && !row.status.is_finished()) {
+            Some(digest) => Some((digest.clone(), self.replays_on(run, digest).await?)),
+            None => None,
+        };
+        self.ask(run, Ask::Resume { by: by.to_owned(), on }).await
+    }
+
+    /// How many entries of the run replay clean on the module: all that are durable.
+    async fn replays_on(&self, run: &RunRef, digest: &Digest) -> Result<u64, AskError> {
+        let (entries, verdict) = self.verify_on(run, Some(digest)).await.map_err(AskError::Failed)?;
+        match verdict {
+            Verdict::Same => Ok(entries),
+            Verdict::Differs(difference) => {
+                Err(AskError::Differs(Error::new(Code::ReplayMismatch, difference.to_string()).never_retried()))
+            }
+        }
+    }
+
+    /// Records what a person has found out of a step whose outcome is unknown, as `charge` or `charge#2`; the run goes on with that.
+    /// `evidence` says how they found it out. For a retry the answer says which keys are kept.
+    ///
+    /// # Errors
+    /// When there is no such run or step, when the step's outcome is not unknown ([`Refusal::StepNotUnknown`]), when the run has
+    /// ended or its end is decided, when the result is too large, or when the run cannot be read or recorded.
+    pub async fn resolve(
+        &self,
+        run: &RunRef,
+        step: &str,
+        finding: Finding,
+        evidence: &str,
+        by: &str,
+    ) -> Result<Resolved, AskError> {
+        let (step, evidence, by) = (step.to_owned(), evidence.to_owned(), by.to_owned());
+        match self.said(run, Ask::Resolve { step, finding, evidence, by }).await? {
+            Said::Resolved(resolved) => Ok(resolved),
+            Said::Granted(_) => Err(AskError::Failed(Error::new(Code::Internal, "the answer to another question"))),
+        }
+    }
+
+    /// The steps of a run whose outcome is unknown, and what was sent for them. Also of one that has ended.
+    ///
+    /// # Errors
+    /// When the run's journal cannot be read.
+    pub fn unknown_steps(&self, run: &RunRef) -> Result<Vec<UnknownStep>, Error> {
+        Ok(self.machine(run.key, Mode::Verify)?.unknown())
+    }
+
+    async fn ask(&self, run: &RunRef, ask: Ask) -> Result<Granted, AskError> {
+        self.said(run, ask).await.map(|said| said.granted())
+    }
+
+    async fn said(&self, run: &RunRef, ask: Ask) -> Result<Said, AskError> {
+        let row = self.store().read().run_by_number(run.key).map_err(AskError::Store)?;
+        if row.is_none() {
+            return Err(AskError::NoSuchRun(run.id.clone()));
+        }
+        for _ in 0..PATIENCE {
+            let (answer, said) = oneshot::channel();
+            self.tell(run.key, Message::Ask(ask.clone(), answer));
+            // The run's task may end, for reasons of the run's own, before it comes to this: the next one answers.
+            if let Ok(said) = said.await {
+                return said;
+            }
+        }
+        Err(AskError::Failed(Error::new(Code::Internal, "the run's task ends before it answers")))
+    }
+}
+
+fn reason_or(reason: &str, instead: &str) -> String {
+    if reason.is_empty() { instead.to_owned() } else { reason.to_owned() }
+}
+
+/// With who asked, and when, for whoever looks at the error.
+fn asked_by(mut error: Error, by: &str) -> Error {
+    error.details = Some(Json::from(&serde_json::json!({ "by": by, "atMs": real_now_ms() })));
+    error.never_retried()
+}
