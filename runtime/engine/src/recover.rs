@@ -27,10 +27,9 @@ impl Engine {
                 self.wake(run.key);
             } else if let (Status::Waiting | Status::Queued | Status::Blocked, Some(at_ms)) =
                 (run.status, run.wake_at_ms)
+                && (run.status != Status::Waiting || !planted(Fault::ForgetTimers))
             {
-                if run.status != Status::Waiting || !planted(Fault::ForgetTimers) {
-                    self.arm(at_ms, run.key);
-                }
+                self.arm(at_ms, run.key);
             }
         }
         Ok(())

@@ -7,7 +7,10 @@ use stepwell_core::run::{Activity, Finding, Granted, Refusal, RunStatus};
 
 use crate::play::{Play, class, declined, json, post};
 
-const STATES: [(&str, fn() -> Play); 11] = [
+/// Brings a run into a state.
+type Into = fn() -> Play;
+
+const STATES: [(&str, Into); 11] = [
     ("queued", Play::queued),
     ("executing", executing),
     ("between steps", between),
