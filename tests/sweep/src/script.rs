@@ -6,7 +6,7 @@ use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 use stepwell_core::contract::EffectKey;
-use stepwell_sim::program::{Act, Body, Call, End, Operation, OperationKind, Program, StepPlan, Stmt, Then};
+use stepwell_sim::program::{Act, Ask, Body, Call, End, Operation, OperationKind, Program, StepPlan, Stmt, Then};
 
 use crate::subject::{ADDRESS, Subject};
 
@@ -26,7 +26,8 @@ pub fn subject(player: &Subject, seed: u64) -> anyhow::Result<Subject> {
     let program = stepwell_sim::generate::program(&mut SmallRng::seed_from_u64(seed));
     let mut subject = player.with_input(&format!("program {seed}"), &script(&program).to_string())?;
     subject.events = program.events.iter().map(|(_, name)| ((*name).to_owned(), format!("\"{name}\""))).collect();
-    subject.run_timeout_ms = program.run_timeout_ms.or(program.cancel_at_ms).map(|ms| short(ms) + 50);
+    let cancelled = program.asks.iter().find(|(_, ask)| matches!(ask, Ask::Cancel)).map(|(at_ms, _)| *at_ms);
+    subject.run_timeout_ms = program.run_timeout_ms.or(cancelled).map(|ms| short(ms) + 50);
     Ok(subject)
 }
 
