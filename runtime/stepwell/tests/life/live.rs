@@ -12,7 +12,7 @@ use super::{MODULE, Question, STATES, count, engine, server, status};
 async fn start(engine: &Engine, server: &Server, state: &str) -> RunRef {
     let digest = engine.add_module(std::fs::read(MODULE.wasm()).unwrap()).await.unwrap().digest;
     let input = Json::parse(&json!({ "url": server.url(), "state": state }).to_string()).unwrap();
-    let start = StartRun { digest, workflow: None, input, run_key: None, run_timeout_ms: None, events: Vec::new() };
+    let start = StartRun::new(digest, None, input);
     engine.start(start).await.unwrap()
 }
 
