@@ -125,10 +125,7 @@ fn of_a_package_the_form_for_browsers_is_taken_and_it_may_look_at_the_clock() {
     assert_eq!(built(&files).unwrap().output[0].text, "[0, 0]");
     // The author's own code is told that there is no clock, and nobody is given randomness that would be the same in every run.
     let text = told(&[("a.ts", "const began = Date.now();\nconsole.log(began);")]);
-    assert!(
-        text.contains("a.ts:1:") && text.contains("Date.now() is not available at a module's top level"),
-        "{text}"
-    );
+    assert!(text.contains("a.ts:1:") && text.contains("Date.now() is not available at a module's top level"), "{text}");
     let random = [files[0], files[1], files[2], ("node_modules/pkg/b.js", "export const x = Math.random();")];
     assert!(told(&random).contains("Math.random is not available at a module's top level"));
 }
