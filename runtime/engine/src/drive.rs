@@ -6,7 +6,7 @@ use stepwell_store::{RunChange, RunKey, Status};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::batch::Writing;
-use crate::clock::{RunClock, real_now_ms};
+use crate::clock::{Parked, RunClock, real_now_ms};
 use crate::commands::Handle;
 use crate::driver::{Driver, End, Message};
 use crate::effects::{InFlight, Outside};
@@ -54,7 +54,10 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         destinations: engine.reach().of(workflow)?,
         secrets: workflow.secrets.clone(),
     };
-    let clock = RunClock::after(machine.recorded_ms());
+    let row = engine.store().read().run_by_number(key).map_err(|error| store_error(&error))?;
+    let parked = row.and_then(|row| row.wake_at_ms).zip(machine.waits_until_ms());
+    let parked = parked.map(|(wake_at_ms, due_ms)| Parked { due_ms, wake_at_ms });
+    let clock = RunClock::after(machine.recorded_ms(), parked);
     let points = &engine.settings().points;
     let mut writing = Writing::new(key, engine.store().clone(), engine.watchers().clone(), machine.entries(), points);
     writing.change(RunChange::to(Status::Running, real_now_ms()), None);
