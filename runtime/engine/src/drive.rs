@@ -9,7 +9,7 @@ use crate::batch::Writing;
 use crate::clock::{Parked, RunClock, real_now_ms};
 use crate::commands::Handle;
 use crate::driver::{Driver, End, Message};
-use crate::effects::{InFlight, Outside};
+use crate::effects::{InFlight, Outside, store_error};
 use crate::engine::Engine;
 use crate::points::Moment;
 use crate::watch::RunEvent;
