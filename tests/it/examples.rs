@@ -25,7 +25,7 @@ fn beside(example: &str, file: &str) -> String {
 
 /// A line without what differs from run to run: times, the run's id, the shop's port, the test's data directory.
 fn without_times(line: &str) -> String {
-    let mut out = Vec::new();
+    let mut out: Vec<String> = Vec::new();
     let mut words = line.split(' ').peekable();
     while let Some(word) = words.next() {
         let bare = word.trim_start_matches('(').trim_end_matches([')', ';', ',']);
