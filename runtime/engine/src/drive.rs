@@ -1,7 +1,7 @@
 //! Taking a run up: from its journal to a task that drives it.
 
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::Mode;
+use stepwell_core::run::{Machine, Mode};
 use stepwell_store::{RunChange, RunKey, Status};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
@@ -54,9 +54,7 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         destinations: engine.reach().of(workflow)?,
         secrets: workflow.secrets.clone(),
     };
-    let row = engine.store().read().run_by_number(key).map_err(|error| store_error(&error))?;
-    let parked = row.and_then(|row| row.wake_at_ms).zip(machine.waits_until_ms());
-    let parked = parked.map(|(wake_at_ms, due_ms)| Parked { due_ms, wake_at_ms });
+    let parked = if fresh { None } else { parked(engine, key, &machine)? };
     let clock = RunClock::after(machine.recorded_ms(), parked);
     let points = &engine.settings().points;
     let mut writing = Writing::new(key, engine.store().clone(), engine.watchers().clone(), machine.entries(), points);
@@ -81,6 +79,13 @@ async fn prepare(engine: &Engine, task: Task) -> Result<Driver, Error> {
         rebuilding: None,
         _place: place,
     })
+}
+
+/// How a run was left that waits.
+fn parked(engine: &Engine, key: RunKey, machine: &Machine) -> Result<Option<Parked>, Error> {
+    let row = engine.store().read().run_by_number(key).map_err(|error| store_error(&error))?;
+    let waits = row.and_then(|row| row.wake_at_ms).zip(machine.waits_until_ms());
+    Ok(waits.map(|(wake_at_ms, due_ms)| Parked { due_ms, wake_at_ms }))
 }
 
 /// Marks the run as paused, as far as the store lets it, and tells its watchers why.
