@@ -1,6 +1,7 @@
 //! What comes from outside at its limits and beyond: modules, inputs, events; and the program's exit codes.
 
 use stepwell_core::error::Code;
+use stepwell_core::journal::codec;
 use stepwell_core::json::Json;
 use stepwell_core::limits::{MAX_MODULE_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
 use stepwell_engine::StartRun;
@@ -16,6 +17,40 @@ const WAITS: &str = r#"
   (drop (call $next))
   (call $ok-value))
 "#;
+
+/// A step whose body takes a tenth of a second: meanwhile its instance cannot be given up.
+const LINGERS: &str = r#"
+(func $run (result i32)
+  (drop (call $begin (i32.const 2072) (i32.const 1)))
+  (drop (call $next))
+  (call $delay (i32.const 0) (i32.const 1) (i64.const 100) (i32.const 256))
+  (drop (call $next))
+  (drop (call $finish-of (i32.const 0) (i32.const 1) (i32.const 2064) (i32.const 1)))
+  (drop (call $next))
+  (call $ok-null))
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_wait_for_memory_and_come_to_life_one_after_another() {
+    let house = House::with(|settings| settings.total_memory_bytes = 1).await;
+    let module = house.engine.add_module(made(LINGERS)).await.expect("it is a module").digest;
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        let run = house.begin(&module).await;
+        runs.push((house.engine.watch(run.key), run));
+    }
+    let mut lives = Vec::new();
+    for (mut happenings, run) in runs {
+        let end = super::house::follow(&mut happenings).await;
+        assert!(matches!(end, End::Succeeded(_)), "{end:?}");
+        let journal = house.engine.store().read().journal(run.key).expect("the journal can be read");
+        let at_ms = |(seq, bytes): &(u64, Vec<u8>)| codec::decode(*seq, bytes).expect("an entry can be read").at_ms;
+        // From the first thing that its code has done to its end.
+        lives.push((at_ms(&journal[1]), at_ms(&journal[journal.len() - 1])));
+    }
+    lives.sort_unstable();
+    assert!(lives.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{lives:?}");
+}
 
 /// A text whose JSON has so many bytes.
 fn text_of(bytes: usize) -> Json {
