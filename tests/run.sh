@@ -12,11 +12,11 @@ export STEPWELL_BIN=$target/debug/stepwell SHOP_BIN=$target/debug/shop
 cargo test --workspace
 # Every planted fault must be caught by the simulator.
 cargo test -p stepwell-sim --features planted-faults --test mutations
+# Most of them by the fuzz target of the same machine, too.
+cargo test -p stepwell-fuzz --no-default-features --features planted-faults --test planted
 # Stepwell over the real stack dies at every point of every example, and at some of random programs; what is planted must be caught.
 # With the features of the whole workspace, so that nothing but our own crates is compiled again.
 cargo test --workspace --features stepwell-sweep/sweep --test examples --test programs --test planted -- --nocapture
-# Most of them by the fuzz target of the same machine.
-cargo test -p stepwell-fuzz --no-default-features --features planted-faults --test planted
 
 if command -v node >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ]; then
   (cd guest-sdk/js && node --experimental-vm-modules --no-warnings --test test/*.test.mjs)

@@ -23,22 +23,29 @@ fn beside(example: &str, file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A line without what differs from run to run: times, the run's id, the shop's port.
+/// A line without what differs from run to run: times, the run's id, the shop's port, the test's data directory.
 fn without_times(line: &str) -> String {
-    let mut out = Vec::new();
+    let mut out: Vec<String> = Vec::new();
     let mut words = line.split(' ').peekable();
     while let Some(word) = words.next() {
         let bare = word.trim_start_matches('(').trim_end_matches([')', ';', ',']);
         let is_number = !bare.is_empty() && bare.chars().all(|c| c.is_ascii_digit() || c == '.');
         let unit = words.peek().map(|next| next.trim_end_matches([')', ';', ',']));
         let is_date = bare.len() == 10 && bare.chars().filter(|c| *c == '-').count() == 2;
-        if is_number && matches!(unit, Some("ms" | "s" | "min" | "h" | "days")) {
+        if word == "--data-dir" {
+            // What follows, up to the closing back-tick.
+            let dir = words.next().unwrap_or_default();
+            let tick = if dir.ends_with('`') { "`" } else { "" };
+            if let Some(last) = out.last_mut() {
+                last.push_str(tick);
+            }
+        } else if is_number && matches!(unit, Some("ms" | "s" | "min" | "h" | "days")) {
             out.push("TIME".to_owned());
             words.next();
         } else if is_date || bare.len() == 8 && bare.chars().filter(|c| *c == ':').count() == 2 {
             // With the date, where that is another than today's.
         } else if bare.starts_with("run_") {
-            out.push("RUN".to_owned());
+            out.push(if word.ends_with('`') { "RUN`" } else { "RUN" }.to_owned());
         } else if let Some(at) = word.find("http://127.0.0.1:") {
             let (before, rest) = word.split_at(at + "http://127.0.0.1:".len());
             out.push(format!("{before}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit())));

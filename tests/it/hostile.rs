@@ -76,8 +76,7 @@ async fn what_a_module_is() {
 #[tokio::test]
 async fn a_run_of_many_short_turns_lets_others_run_between_them() {
     let house = House::new(Budget::Default).await;
-    let busy =
-        guests("runs").into_iter().find(|guest| guest.name == "ten-thousand-steps").expect("there is such a guest");
+    let busy = guests("runs").into_iter().find(|guest| guest.name == "steps-in-a-row").expect("there is such a guest");
     let module = house.engine.add_module(busy.component.expect("it is a component")).await.expect("it is a module");
     let run = house.begin(&module.digest).await;
     house.neighbour().await;

@@ -234,3 +234,24 @@ fn a_promise_that_nobody_settles_is_a_deadlock_at_once() {
     assert_eq!(end.error()["code"], "workflows.deadlock");
     assert_eq!(end.of_kind("waiting").count(), 0);
 }
+
+#[test]
+fn a_run_whose_sleeps_are_skipped_waits_for_its_retries_all_the_same() {
+    let project = Project::new();
+    project.write(
+        "main.ts",
+        r#"
+import { workflow } from "stepwell";
+export const main = workflow("main", async ({ step, sleep }: any) => {
+  await sleep("30 days");
+  return step.run("flaky", ({ attempt }: any) => {
+    if (attempt < 3) throw new Error("not yet");
+    return attempt;
+  }, { retry: { initialMs: 200, jitter: 0 } });
+});
+"#,
+    );
+    // Its clock is a month ahead, and it is parked for each retry.
+    let end = project.spawn(&["run", "main.ts", "--json", "--skip-sleeps"]).wait().expect_code(0);
+    assert_eq!(*end.result(), json!(3));
+}

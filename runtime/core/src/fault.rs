@@ -112,34 +112,44 @@ impl Fault {
     ];
 }
 
-#[cfg(feature = "planted-faults")]
-mod switch {
-    use super::Fault;
-    use std::cell::Cell;
+/// The switch of a crate's planted faults: `plant` for its mutation tests, `planted` for the places that would break a rule. Which
+/// crate's feature `planted-faults` counts is that of the caller.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! switch_of_faults {
+    ($fault:ident) => {
+        #[cfg(feature = "planted-faults")]
+        mod switch {
+            use super::$fault;
+            use std::cell::Cell;
 
-    thread_local! {
-        static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
-    }
+            thread_local! {
+                static PLANTED: Cell<Option<$fault>> = const { Cell::new(None) };
+            }
 
-    /// Plants a fault in this thread, or takes it away.
-    pub fn plant(fault: Option<Fault>) {
-        PLANTED.set(fault);
-    }
+            /// Plants a fault in this thread, or takes it away.
+            pub fn plant(fault: Option<$fault>) {
+                PLANTED.set(fault);
+            }
 
-    pub(crate) fn planted(fault: Fault) -> bool {
-        PLANTED.get() == Some(fault)
-    }
+            pub(crate) fn planted(fault: $fault) -> bool {
+                PLANTED.get() == Some(fault)
+            }
+        }
+
+        #[cfg(not(feature = "planted-faults"))]
+        mod switch {
+            use super::$fault;
+
+            pub(crate) const fn planted(_: $fault) -> bool {
+                false
+            }
+        }
+
+        #[cfg(feature = "planted-faults")]
+        pub use switch::plant;
+        pub(crate) use switch::planted;
+    };
 }
 
-#[cfg(not(feature = "planted-faults"))]
-mod switch {
-    use super::Fault;
-
-    pub(crate) const fn planted(_: Fault) -> bool {
-        false
-    }
-}
-
-#[cfg(feature = "planted-faults")]
-pub use switch::plant;
-pub(crate) use switch::planted;
+switch_of_faults!(Fault);

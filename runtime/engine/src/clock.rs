@@ -24,6 +24,15 @@ pub(crate) fn random() -> u64 {
     ((a >> 96) as u64) << 32 | (b >> 96) as u64
 }
 
+/// When a parked run is to go on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parked {
+    /// By its own clock.
+    pub(crate) due_ms: u64,
+    /// In real time.
+    pub(crate) wake_at_ms: u64,
+}
+
 /// A run's clock: real time, put forward where the run has already seen a later one. So a clock that was set back, or sleeps that
 /// were skipped, do not make what follows wait.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,9 +41,11 @@ pub(crate) struct RunClock {
 }
 
 impl RunClock {
-    /// The clock of a run whose journal ends at this time.
-    pub(crate) fn after(recorded_ms: u64) -> Self {
-        Self { ahead_ms: recorded_ms.saturating_sub(real_now_ms()) }
+    /// The clock of a run whose journal ends at this time. `parked`, of a run that waits without an instance: what it waits for, by
+    /// its own clock and in real time. So its clock has gone on meanwhile as real time has.
+    pub(crate) fn after(recorded_ms: u64, parked: Option<Parked>) -> Self {
+        let then_ms = parked.map_or(0, |Parked { due_ms, wake_at_ms }| due_ms.saturating_sub(wake_at_ms));
+        Self { ahead_ms: recorded_ms.saturating_sub(real_now_ms()).max(then_ms) }
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
@@ -49,5 +60,22 @@ impl RunClock {
     /// Puts the clock forward to this time of the run's.
     pub(crate) fn skip_to(&mut self, at_ms: u64) {
         self.ahead_ms = self.ahead_ms.saturating_add(at_ms.saturating_sub(self.now_ms()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_ahead_goes_on_while_its_run_is_parked() {
+        const MONTH_MS: u64 = 30 * 86_400_000;
+        let now_ms = real_now_ms();
+        // Recorded a month ahead, parked for a second, and woken when that is over.
+        let recorded_ms = now_ms + MONTH_MS - 1_000;
+        let clock = RunClock::after(recorded_ms, Some(Parked { due_ms: now_ms + MONTH_MS, wake_at_ms: now_ms }));
+        assert!(clock.now_ms() >= now_ms + MONTH_MS, "what it waited for is due");
+        // One that is not ahead is real time.
+        assert!(RunClock::after(now_ms - 5, Some(Parked { due_ms: now_ms + 7, wake_at_ms: now_ms + 7 })).ahead_ms == 0);
     }
 }

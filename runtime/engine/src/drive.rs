@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::ask::{Ask, AskError, Said};
 use crate::batch::{Writing, ended};
-use crate::clock::{RunClock, real_now_ms};
+use crate::clock::{Parked, RunClock, real_now_ms};
 use crate::commands::Handle;
 use crate::driver::{Driver, End, Message};
 use crate::effects::{InFlight, Outside, store_error};
@@ -83,7 +83,7 @@ impl Taken {
         let Task { run: key, sender, messages } = task;
         let outside =
             Outside { client: engine.client().clone(), destinations: Destinations::None, secrets: Vec::new() };
-        let clock = RunClock::after(machine.recorded_ms());
+        let clock = RunClock::after(machine.recorded_ms(), parked(&row, &machine));
         let (store, watchers) = (engine.store().clone(), engine.watchers().clone());
         let points = &engine.settings().points;
         let writing = Writing::new(key, store, watchers, machine.entries(), row.status, points);
@@ -113,6 +113,13 @@ impl Taken {
             rebuilding: None,
         }
     }
+}
+
+/// How a run was left that waits for what its journal knows of. One that has not begun, or is paused, wakes by its row alone.
+fn parked(row: &RunRow, machine: &Machine) -> Option<Parked> {
+    let waits = row.wake_at_ms.filter(|_| !matches!(row.status, Status::Queued | Status::Paused));
+    let (wake_at_ms, due_ms) = waits.zip(machine.waits_until_ms())?;
+    Some(Parked { due_ms, wake_at_ms })
 }
 
 /// Marks the run as paused, as far as the store lets it, and tells its watchers why.

@@ -138,8 +138,10 @@ impl Driver {
             }
             if self.invocation.is_some() {
                 self.turn().await;
-                self.catch_up();
-                self.ask();
+                // The turn's end was asked about already, with all that had come until then.
+                if self.catch_up() {
+                    self.ask();
+                }
             }
             while self.end.is_none() && self.event.is_none() && (self.invocation.is_some() || !self.needs_instance()) {
                 if self.must_stop() {
@@ -240,16 +242,21 @@ impl Driver {
         }
     }
 
-    /// Takes what came meanwhile, then looks at the time: an attempt that is overdue is told so before anything else.
-    fn catch_up(&mut self) {
+    /// Takes what came meanwhile, then looks at the time: an attempt that is overdue is told so before anything else. Whether there was
+    /// anything; then the machine is to be asked.
+    fn catch_up(&mut self) -> bool {
+        let mut came = false;
         while self.end.is_none()
             && let Ok(message) = self.messages.try_recv()
         {
+            came = true;
             self.take(message);
         }
         if self.end.is_none() && self.due().is_some_and(|due| due <= real_now_ms()) {
+            came = true;
             self.time();
         }
+        came
     }
 
     /// When something of the run falls due, in real time.

@@ -32,37 +32,7 @@ impl Fault {
     ];
 }
 
-#[cfg(feature = "planted-faults")]
-mod switch {
-    use super::Fault;
-    use std::cell::Cell;
-
-    thread_local! {
-        static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
-    }
-
-    /// Plants a fault in this thread, or takes it away.
-    pub fn plant(fault: Option<Fault>) {
-        PLANTED.set(fault);
-    }
-
-    pub(crate) fn planted(fault: Fault) -> bool {
-        PLANTED.get() == Some(fault)
-    }
-}
-
-#[cfg(not(feature = "planted-faults"))]
-mod switch {
-    use super::Fault;
-
-    pub(crate) const fn planted(_: Fault) -> bool {
-        false
-    }
-}
-
-#[cfg(feature = "planted-faults")]
-pub use switch::plant;
-pub(crate) use switch::planted;
+stepwell_core::switch_of_faults!(Fault);
 
 /// An entry as it would be if nothing were known of how a request ended.
 pub(crate) fn without_settlement(bytes: Vec<u8>) -> Vec<u8> {

@@ -12,6 +12,7 @@ use stepwell_core::ids::Digest;
 use stepwell_core::limits;
 use stepwell_core::policy::retry::RetryPolicy;
 use stepwell_core::policy::timeout;
+use stepwell_core::run::check_name;
 use stepwell_host::{Host, Module, ModuleError, TurnDeadline};
 use tokio::sync::oneshot;
 
@@ -103,11 +104,7 @@ fn check(workflows: &[Definition]) -> Result<(), Error> {
     let mut names = HashSet::new();
     for workflow in workflows {
         let name = &workflow.name;
-        if name.is_empty() || name.len() > limits::MAX_NAME_BYTES || name.chars().any(char::is_control) {
-            let max = limits::MAX_NAME_BYTES;
-            let name: String = name.chars().take(40).collect();
-            return invalid(format!("the workflow name {name:?} is none: 1 to {max} bytes, no control characters"));
-        }
+        check_name("workflow", name).or_else(|error| invalid(error.message))?;
         if !names.insert(name) {
             return invalid(format!("two workflows have the name {name:?}"));
         }

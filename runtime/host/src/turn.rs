@@ -5,7 +5,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     interrupted: AtomicBool,
     /// The guest gave way at an epoch: let others run before it is polled again.
     gave_way: AtomicBool,
+    /// Events that it was told.
+    deliveries: AtomicU64,
 }
 
 #[derive(Default)]
@@ -96,6 +98,11 @@ impl Shared {
             return Err(Stop::TurnBudget { budget_ms: u64::try_from(clock.budget.as_millis()).unwrap_or(u64::MAX) });
         }
         Ok(())
+    }
+
+    /// Events that the guest was told: what belongs to a turn knows by this when the next has begun.
+    pub(crate) fn deliveries(&self) -> u64 {
+        self.deliveries.load(Ordering::Relaxed)
     }
 
     fn begin_turn(&self, deadline: TurnDeadline) {
@@ -169,6 +176,7 @@ impl<R> Execution<R> {
     pub(crate) async fn turn(&mut self, event: Option<Event>, deadline: TurnDeadline) -> Progress<R> {
         self.shared.begin_turn(deadline);
         if let Some(event) = event {
+            self.shared.deliveries.fetch_add(1, Ordering::Relaxed);
             self.shared.port.deliver(event);
         }
         let waker = Waker::from(self.woken.clone());

@@ -19,6 +19,24 @@ export const loops = workflow("loops", async ({ input, step }: any) =>
     }
   }, input.options), steps);
 
+/** Asks again, and computes on in the same turn until the key of what was lost is dead. */
+export const dies = workflow("dies", async ({ input, step }: any) =>
+  step.run("charge", async ({ http }: any) => {
+    await http.post(`${input.url}/charges`, { json: order }).catch(() => {});
+    const again = http.post(`${input.url}/charges`, { json: order }).ensureOk();
+    for (const began = Date.now(); Date.now() - began < input.computesMs; );
+    return (await again).text();
+  }, input.options), steps);
+
+/** Gives up on an answer that is long in coming, and asks again. */
+export const hurries = workflow("hurries", async ({ input, step }: any) =>
+  step.run("charge", async ({ http, delay, attempt }: any) => {
+    const charge = () => http.post(`${input.url}/charges`, { json: order }).ensureOk();
+    const first = charge();
+    const answer = attempt > 1 ? await first : (await Promise.race([first, delay(1)])) ?? (await charge());
+    return { attempt, recorded: answer.recorded };
+  }, input.options), steps);
+
 /** Each attempt asks for another amount. */
 export const changes = workflow("changes", async ({ input, step }: any) =>
   step.run("charge", async ({ http, attempt }: any) =>

@@ -94,6 +94,31 @@ fn a_body_that_repeats_a_failing_request_keeps_its_key_while_the_outcome_is_unkn
 }
 
 #[test]
+fn nothing_leaves_under_a_key_that_dies_while_its_request_waits_to_leave() {
+    let project = Project::new();
+    let server = Server::start(replies(vec![Reply::Drop, answer(201)]));
+    let options = json!({ "effect": "keyed", "keyTtlMs": 1_500, "retry": { "maxAttempts": 1 } });
+    let input = json!({ "url": server.url(), "options": options, "computesMs": 1_600 });
+    let end = project.run(&MODULE, "dies", &input).wait().expect_code(4);
+    assert_eq!(end.of_kind("blocked").map(|event| &event["steps"]).collect::<Vec<_>>(), [&json!(["charge"])]);
+    assert_eq!(keys(&project, &server), ["charge:e1"]);
+    let outcome_unknown = |entry: &&Value| entry["outcome"]["failed"]["error"]["code"] == "workflows.outcome_unknown";
+    assert_eq!(end.entries("attempt_ended").filter(outcome_unknown).count(), 1, "{end:#?}");
+}
+
+#[test]
+fn a_body_that_gives_up_on_an_answer_and_asks_again_charges_once() {
+    for class in ["keyed", "once"] {
+        let project = Project::new();
+        let shop = Shop::start(&["POST /charges#1=takes:1500".to_owned()], None);
+        let input = json!({ "url": shop.url(), "options": eager(class) });
+        let end = project.run(&MODULE, "hurries", &input).wait().expect_code(0);
+        assert_eq!(*end.result(), json!({ "attempt": 2, "recorded": true }), "{class}");
+        assert_eq!(shop.record().len(), 1, "{class}: {:#?}", shop.record());
+    }
+}
+
+#[test]
 fn statuses_on_which_nothing_was_done_renew_the_key() {
     let project = Project::new();
     let server = Server::start(replies(vec![answer(500), answer(201)]));

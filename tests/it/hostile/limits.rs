@@ -1,6 +1,7 @@
 //! What comes from outside at its limits and beyond: modules, inputs, events; and the program's exit codes.
 
 use stepwell_core::error::Code;
+use stepwell_core::journal::codec;
 use stepwell_core::json::Json;
 use stepwell_core::limits::{MAX_MODULE_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
 use stepwell_engine::StartRun;
@@ -16,6 +17,40 @@ const WAITS: &str = r#"
   (drop (call $next))
   (call $ok-value))
 "#;
+
+/// A step whose body takes a tenth of a second: meanwhile its instance cannot be given up.
+const LINGERS: &str = r#"
+(func $run (result i32)
+  (drop (call $begin (i32.const 2072) (i32.const 1)))
+  (drop (call $next))
+  (call $delay (i32.const 0) (i32.const 1) (i64.const 100) (i32.const 256))
+  (drop (call $next))
+  (drop (call $finish-of (i32.const 0) (i32.const 1) (i32.const 2064) (i32.const 1)))
+  (drop (call $next))
+  (call $ok-null))
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_wait_for_memory_and_come_to_life_one_after_another() {
+    let house = House::with(|settings| settings.total_memory_bytes = 1).await;
+    let module = house.engine.add_module(made(LINGERS)).await.expect("it is a module").digest;
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        let run = house.begin(&module).await;
+        runs.push((house.engine.watch(run.key), run));
+    }
+    let mut lives = Vec::new();
+    for (mut happenings, run) in runs {
+        let end = super::house::follow(&mut happenings).await;
+        assert!(matches!(end, End::Succeeded(_)), "{end:?}");
+        let journal = house.engine.store().read().journal(run.key).expect("the journal can be read");
+        let at_ms = |(seq, bytes): &(u64, Vec<u8>)| codec::decode(*seq, bytes).expect("an entry can be read").at_ms;
+        // From the first thing that its code has done to its end.
+        lives.push((at_ms(&journal[1]), at_ms(&journal[journal.len() - 1])));
+    }
+    lives.sort_unstable();
+    assert!(lives.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{lives:?}");
+}
 
 /// A text whose JSON has so many bytes.
 fn text_of(bytes: usize) -> Json {
@@ -151,12 +186,12 @@ fn entangled(locals: usize, loops: usize) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_module_that_takes_too_long_to_compile_is_refused_and_runs_go_on() {
     let house = House::with(|settings| settings.compile_limit = std::time::Duration::from_millis(500)).await;
-    let error = house.engine.add_module(entangled(3_000, 80)).await.expect_err("it takes too long");
+    let error = house.engine.add_module(entangled(12_000, 80)).await.expect_err("it takes too long");
     assert!(error.is(Code::InvalidModule) && error.message.contains("longer than 0.5 s to compile"), "{error}");
     // It is still being compiled: whoever comes now is told so, and runs of what is compiled go on.
-    house.neighbour().await;
     let error = house.engine.add_module(made(WAITS)).await.expect_err("another is being compiled");
     assert!(error.is(Code::Internal) && error.message.contains("other modules"), "{error}");
+    house.neighbour().await;
 }
 
 /// `stepwell run` of a guest's component, with JSON on stdout or without.

@@ -162,6 +162,8 @@ fn quickened(source: &str) -> String {
     [
         (r#"sleep("2 seconds")"#, r#"sleep("60 ms")"#),
         ("timeoutMs: 10_000,", "timeoutMs: 10_000, retry: { initialMs: 20 },"),
+        // Deaths use attempts up.
+        ("maxAttempts: 4,", "maxAttempts: 40,"),
         ("initialMs: 100,", "initialMs: 10,"),
         (r#""100 ms""#, r#""20 ms""#),
         (r#""300 ms""#, r#""50 ms""#),

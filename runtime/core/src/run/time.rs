@@ -24,9 +24,15 @@ impl Machine {
             let deadlines = self.live.values().map(|live| live.deadline_ms).filter(|due| *due != u64::MAX);
             return deadlines.chain(delay).min();
         }
+        [self.waits_until_ms(), delay].into_iter().flatten().min()
+    }
+
+    /// When the next thing falls due that the journal knows of, in ms since the Unix epoch: what a run without an instance waits for.
+    #[must_use]
+    pub fn waits_until_ms(&self) -> Option<u64> {
         let timer = self.state.timers.first().map(|(due, _)| *due);
         let run = self.state.started.deadline_ms.filter(|_| self.state.cancel.is_none());
-        [timer, delay, run].into_iter().flatten().min()
+        [timer, run].into_iter().flatten().min()
     }
 
     pub(super) fn time(&mut self, now_ms: u64, random: u64) {

@@ -41,5 +41,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
 /// The guest's monotonic clock.
 pub(super) fn monotonic_ns(store: &mut Store<'_>) -> u64 {
     let guest = store.data_mut();
-    guest.commands.now_ms().saturating_mul(NS_PER_MS).saturating_add(guest.wasi.ahead_ns)
+    let ahead_ns = *guest.wasi.ahead_ns(guest.shared.deliveries());
+    guest.commands.now_ms().saturating_mul(NS_PER_MS).saturating_add(ahead_ns)
 }

@@ -45,8 +45,9 @@ pub(crate) struct Wasi {
     table: ResourceTable,
     stdout: Lines,
     stderr: Lines,
-    /// How far the guest's monotonic clock is ahead, in ns: what it has waited for, since its waits end at once.
-    ahead_ns: u64,
+    /// How far the guest's monotonic clock is ahead, in ns: what it has waited for, since its waits end at once. Of that turn alone
+    /// (by deliveries so far): a body's waits must not be seen by workflow code, which replays without them.
+    ahead: (u64, u64),
 }
 
 impl Default for Wasi {
@@ -54,11 +55,19 @@ impl Default for Wasi {
         // Streams and pollables that a guest holds at once: without a bound it could fill our memory with them.
         let mut table = ResourceTable::new();
         table.set_max_capacity(10_000);
-        Self { table, stdout: Lines::new(Level::Info), stderr: Lines::new(Level::Warn), ahead_ns: 0 }
+        Self { table, stdout: Lines::new(Level::Info), stderr: Lines::new(Level::Warn), ahead: (0, 0) }
     }
 }
 
 impl Wasi {
+    /// How far the monotonic clock is ahead in the turn after so many deliveries.
+    fn ahead_ns(&mut self, deliveries: u64) -> &mut u64 {
+        if self.ahead.0 != deliveries {
+            self.ahead = (deliveries, 0);
+        }
+        &mut self.ahead.1
+    }
+
     /// Logs what was written without an end of line, when no more can come.
     pub(crate) fn end(&mut self, commands: &mut dyn Commands) {
         self.stdout.end(commands);

@@ -58,7 +58,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
 /// The guest's clock, moved on to `due_ns` if that is later.
 fn wait_until(store: &mut Store<'_>, due_ns: u64) -> u64 {
     let now = monotonic_ns(store);
-    let wasi = &mut store.data_mut().wasi;
-    wasi.ahead_ns = wasi.ahead_ns.saturating_add(due_ns.saturating_sub(now));
+    let guest = store.data_mut();
+    let ahead_ns = guest.wasi.ahead_ns(guest.shared.deliveries());
+    *ahead_ns = ahead_ns.saturating_add(due_ns.saturating_sub(now));
     now.max(due_ns)
 }

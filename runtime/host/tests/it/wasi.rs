@@ -111,6 +111,26 @@ async fn a_wait_for_the_clock_ends_at_once_and_moves_the_monotonic_clock() {
 }
 
 #[tokio::test]
+async fn what_a_turn_has_waited_for_is_not_seen_in_the_next() {
+    let body = r#"
+      (func $run (result i32)
+        (i32.store (i32.const 4016) (i32.const 1))
+        (i64.store (i32.const 4024) (i64.const 3600000000000))
+        (call $check (i32.const 0) (call $poll_oneoff (i32.const 4000) (i32.const 4100) (i32.const 1) (i32.const 4200)))
+        (drop (call $next))
+        (call $check (i32.const 0) (call $clock_time_get (i32.const 1) (i64.const 1) (i32.const 4300)))
+        (call $check64 (i64.const 1000000000) (i64.load (i32.const 4300)))
+        (call $ok-null))
+    "#;
+    let host = host();
+    let module = host.compile(&wasi(IMPORTS, &format!("{WORDS} {body}"))).unwrap_or_else(|e| panic!("{e}"));
+    let (mut invocation, _) = invoke(&host, &module);
+    assert_eq!(invocation.turn(None, ample()).await, TurnEnd::Quiet);
+    let end = invocation.turn(Some(stepwell_core::contract::Event::Cancelled), ample()).await;
+    assert_eq!(end, TurnEnd::Returned(Ok(json("null"))));
+}
+
+#[tokio::test]
 async fn there_are_no_files_no_input_no_environment_and_no_arguments() {
     // 8 is "no such descriptor".
     let body = r#"
