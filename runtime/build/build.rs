@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    // Asked for when it runs: a target directory that is kept may hold this program as built for another clone.
+    let package = env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| io::Error::other("cargo sets CARGO_MANIFEST_DIR"))?;
+    let lock = Path::new(&package).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
     let mut hasher = DefaultHasher::new();
     fs::read(lock)?.hash(&mut hasher);
     println!("cargo::rustc-env=STEPWELL_DEPENDENCIES={:016x}", hasher.finish());
 
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guest-sdk/js/src").canonicalize()?;
+    let root = Path::new(&package).join("../../guest-sdk/js/src").canonicalize()?;
     let mut files = Vec::new();
     collect(&root, &mut files)?;
     files.sort();
