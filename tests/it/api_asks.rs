@@ -1,10 +1,26 @@
 //! What people ask of a run over HTTP: paused, resumed, terminated; answered once it is on record, across the end of the server.
 
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
-use stepwell_tests::{Api, Project};
+use stepwell_tests::{Api, Module, Project, Reply, Server};
 
 use crate::api_keys::MODULE;
 use crate::api_runs::{start, until_waiting};
+
+static CHARGES: LazyLock<Module> = LazyLock::new(|| {
+    Module::build(
+        "charges.ts",
+        r#"
+import { workflow } from "stepwell";
+
+export const charge = workflow("charge", async ({ input, step }: any) =>
+  step.run("charge", async ({ http }: any) => (await http.post(`${input.url}/charges`, { json: 5 }).ensureOk()).text()),
+  { destinations: ["127.0.0.1:*"] });
+"#,
+    )
+});
 
 fn ask(api: &Api, run: &str, what: &str) -> Value {
     api.post(&format!("/v1/runs/{run}/{what}"), &json!({ "reason": "to look at it" })).expect(202).body
@@ -71,4 +87,33 @@ fn a_delayed_run_that_was_paused_begins_when_it_was_to_begin() {
     assert_eq!((&rests["status"], &rests["untilMs"]), (&json!("queued"), &until));
     drop(ask(&server, &run, "cancel"));
     assert_eq!(server.ended(&run)["status"], "cancelled");
+}
+
+#[test]
+fn a_run_that_was_paused_and_resumed_while_its_request_was_under_way_goes_on_after_a_kill() {
+    for then in [None, Some("cancel")] {
+        let come = AtomicUsize::new(0);
+        let shop = Server::start(move |_| match come.fetch_add(1, Ordering::SeqCst) {
+            0 => Reply::Hang,
+            _ => Reply::Answer(200, "charged".into()),
+        });
+        let project = Project::new();
+        let server = project.serve_with(&CHARGES);
+        let run = start(&server, "charge", &json!({ "input": { "url": shop.url() } }));
+        shop.wait_for(1);
+        drop(ask(&server, &run, "pause"));
+        assert_eq!(seen(&server, &run)["status"], "paused");
+        drop(ask(&server, &run, "resume"));
+        assert_eq!(seen(&server, &run)["status"], "running");
+        if let Some(then) = then {
+            drop(ask(&server, &run, then));
+        }
+        server.kill();
+        let server = project.serve(&[]);
+        let ended = server.ended(&run);
+        match then {
+            None => assert_eq!(ended["result"], "charged", "{ended:#?}"),
+            Some(_) => assert_eq!(ended["status"], "cancelled", "{ended:#?}"),
+        }
+    }
 }

@@ -53,6 +53,14 @@ pub(crate) enum Said {
 }
 
 impl Said {
+    /// The same, to be done then.
+    pub(crate) fn with(self, granted: Granted) -> Self {
+        match self {
+            Self::Granted(_) => Self::Granted(granted),
+            Self::Resolved(resolved) => Self::Resolved(Resolved { granted, ..resolved }),
+        }
+    }
+
     pub(crate) fn granted(&self) -> Granted {
         match self {
             Self::Granted(granted) => *granted,
@@ -195,6 +203,9 @@ impl Engine {
             return Err(AskError::NoSuchRun(run.id.clone()));
         }
         for _ in 0..PATIENCE {
+            if self.is_closed() {
+                return Err(AskError::Store(StoreError::Closed));
+            }
             let (answer, said) = oneshot::channel();
             self.tell(run.key, Message::Ask(ask.clone(), answer));
             // The run's task may end, for reasons of the run's own, before it comes to this: the next one answers.

@@ -1,18 +1,19 @@
 //! Taking a run up: from its journal to a task that drives it.
 
-use stepwell_core::error::{Code, Error};
+use stepwell_core::error::{Code, Error, Retryability};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::run::{Granted, Machine, Mode};
 use stepwell_host::http::Destinations;
 use stepwell_store::{RunChange, RunKey, RunRow, Status};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-use crate::ask::{Ask, AskError, Said};
+use crate::ask::{Answer, Ask, AskError, Said};
 use crate::batch::{Writing, ended};
 use crate::clock::{Parked, RunClock, real_now_ms};
 use crate::commands::Handle;
 use crate::driver::{Driver, End, Message};
-use crate::effects::{InFlight, Outside, store_error};
+use crate::effects::{InFlight, Outside, unread};
 use crate::engine::Engine;
 use crate::points::Moment;
 use crate::watch::RunEvent;
@@ -27,26 +28,72 @@ pub(crate) struct Task {
 /// Drives a run for as long as it has something to do. A run that cannot be taken up is set aside by name; others are not hindered.
 pub(crate) async fn drive(engine: &Engine, mut task: Task) -> End {
     let key = task.run;
+    let early = Early::hear(engine, &mut task).await;
     engine.settings().points.pass(Moment::TakingUp).await;
     // Whatever an earlier failure of the store left behind: what is durable now is what there is.
     engine.store().recover(key);
     match take_up(engine, key) {
-        Ok(taken) => taken.driver(engine, task).run().await,
+        Ok(taken) => taken.driver(engine, task, early).run().await,
+        Err(error) if passes(&error) => {
+            tracing::error!(run = key, %error, "the run cannot be taken up for now; it is tried again in a while");
+            engine.watchers().tell(key, &RunEvent::Paused(error.clone()));
+            for (_, answer) in early.asks(&mut task) {
+                // Whoever asked may have gone.
+                let _ = answer.send(Err(AskError::Failed(error.clone())));
+            }
+            End::Later
+        }
         Err(error) => {
             tracing::error!(run = key, %error, "the run is set aside");
             set_aside(engine, key, &error).await;
-            while let Ok(message) = task.messages.try_recv() {
-                if let Message::Ask(ask, answer) = message {
-                    let said = match ask {
-                        Ask::Terminate { reason, .. } => end_unread(engine, key, &reason).await,
-                        _ => Err(AskError::Failed(error.clone())),
-                    };
-                    // Whoever asked may have gone.
-                    let _ = answer.send(said);
-                }
+            for (ask, answer) in early.asks(&mut task) {
+                let said = match ask {
+                    Ask::Terminate { reason, .. } => end_unread(engine, key, &reason).await,
+                    _ => Err(AskError::Failed(error.clone())),
+                };
+                // Whoever asked may have gone.
+                let _ = answer.send(said);
             }
             End::Done
         }
+    }
+}
+
+/// What a run was told, and has, before its journal is read.
+struct Early {
+    messages: Vec<Message>,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Early {
+    /// A run that is to go on waits for its place among the live ones first: its journal need not be in memory meanwhile. Who asks
+    /// something does not wait for that.
+    async fn hear(engine: &Engine, task: &mut Task) -> Self {
+        let mut messages = Vec::new();
+        let mut place = std::pin::pin!(engine.places().clone().acquire_owned());
+        loop {
+            tokio::select! {
+                biased;
+                Some(message) = task.messages.recv() => {
+                    let waits = matches!(message, Message::Wake { .. } | Message::Inbox);
+                    messages.push(message);
+                    if !waits {
+                        return Self { messages, place: None };
+                    }
+                }
+                place = &mut place => return Self { messages, place: place.ok() },
+            }
+        }
+    }
+
+    /// Whoever asks something of a run that cannot be taken up.
+    fn asks(self, task: &mut Task) -> Vec<(Ask, Answer)> {
+        let later = std::iter::from_fn(|| task.messages.try_recv().ok());
+        let asks = self.messages.into_iter().chain(later).filter_map(|message| match message {
+            Message::Ask(ask, answer) => Some((ask, answer)),
+            _ => None,
+        });
+        asks.collect()
     }
 }
 
@@ -64,6 +111,12 @@ async fn end_unread(engine: &Engine, key: RunKey, reason: &Error) -> Result<Said
     }
 }
 
+/// Whether an error is of the machine's, not of the run or its module: a disk, a descriptor or a thread that could not be had. It is
+/// no reason to set a run aside, which a person would have to take up again.
+pub(crate) fn passes(error: &Error) -> bool {
+    matches!(error.code, Code::Internal | Code::InvalidModule) && error.retryability != Retryability::Never
+}
+
 /// A run as it is on the disk.
 struct Taken {
     row: RunRow,
@@ -71,14 +124,14 @@ struct Taken {
 }
 
 fn take_up(engine: &Engine, key: RunKey) -> Result<Taken, Error> {
-    let row = engine.store().read().run_by_number(key).map_err(|error| store_error(&error))?;
+    let row = engine.store().read().run_by_number(key).map_err(|error| unread(&error))?;
     let row = row.ok_or_else(|| Error::new(Code::InvalidArgument, format!("there is no run of number {key}")))?;
     Ok(Taken { row, machine: engine.machine(key, Mode::Continue)? })
 }
 
 impl Taken {
     /// Its task, which builds an instance only if the run needs one.
-    fn driver(self, engine: &Engine, task: Task) -> Driver {
+    fn driver(self, engine: &Engine, task: Task, early: Early) -> Driver {
         let Taken { row, machine } = self;
         let Task { run: key, sender, messages } = task;
         let outside =
@@ -87,7 +140,7 @@ impl Taken {
         let (store, watchers) = (engine.store().clone(), engine.watchers().clone());
         let points = &engine.settings().points;
         let writing = Writing::new(key, store, watchers, machine.entries(), row.status, points);
-        Driver {
+        let mut driver = Driver {
             engine: engine.clone(),
             key,
             module: None,
@@ -108,10 +161,14 @@ impl Taken {
             stop_at: None,
             inbox: true,
             inbox_seen: 0,
-            place: None,
+            place: early.place,
             share: None,
             rebuilding: None,
+        };
+        for message in early.messages {
+            driver.take(message);
         }
+        driver
     }
 }
 

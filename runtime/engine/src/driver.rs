@@ -21,7 +21,7 @@ use stepwell_core::error::{Code, Error};
 use stepwell_core::json::Json;
 use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{InboxEvent, InboxKind, RunChange, RunKey, StoreError};
+use stepwell_store::{INBOX_PAGE_BYTES, InboxEvent, InboxKind, RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
@@ -63,6 +63,8 @@ pub(crate) enum End {
     Done,
     /// It waits without an instance, until this real time at the latest.
     Parked { wake_at_ms: Option<u64> },
+    /// Something of the machine's is in its way, and passes: it is taken up anew from its journal in a while.
+    Later,
 }
 
 /// A turn that is under way when its attempt is closed may end by itself within this: an interrupt costs the whole instance.
@@ -270,7 +272,7 @@ impl Driver {
         self.handle(Input::Time);
     }
 
-    fn take(&mut self, message: Message) {
+    pub(crate) fn take(&mut self, message: Message) {
         match message {
             Message::Settled { exchange, evidence, answer } => {
                 self.points().mark(Moment::Settling);
@@ -283,7 +285,8 @@ impl Driver {
                 self.want();
             }
             Message::Wake { fresh } => {
-                self.fresh |= fresh;
+                // Late, it is about an instance that was built already.
+                self.fresh |= fresh && self.module.is_none();
                 self.want();
             }
             Message::Ask(ask, answer) => self.asked(ask, answer),
@@ -302,6 +305,8 @@ impl Driver {
         let after = self.shared.lock().machine.last_event().max(self.inbox_seen);
         match self.engine.store().read().inbox(self.key, after) {
             Ok(events) => {
+                // A full page is not all; the next one is read once this one is on its way.
+                self.inbox = events.iter().map(|event| event.payload.len()).sum::<usize>() >= INBOX_PAGE_BYTES;
                 for event in events {
                     self.inbox_seen = event.number;
                     match inbox_input(event) {

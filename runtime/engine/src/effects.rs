@@ -130,6 +130,14 @@ fn not_sent(exchange: Exchange, error: Error) -> Message {
     Message::Settled { exchange, evidence: Evidence::NotSent, answer: Err(error) }
 }
 
+/// A part of a run that was not read: the disk's fault, or what is stored.
+pub(crate) fn unread(error: &StoreError) -> Error {
+    match error {
+        StoreError::Corrupt(reason) => Error::new(Code::JournalUnreadable, reason.clone()),
+        other => store_error(other),
+    }
+}
+
 /// A store's failure as a run's.
 pub(crate) fn store_error(error: &StoreError) -> Error {
     // What stopped a run is the first failure, not those that followed from it.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
@@ -18,8 +19,9 @@ use tokio::sync::{Notify, Semaphore};
 use crate::clock::real_now_ms;
 use crate::drive::{Task, drive, set_aside};
 use crate::driver::{End, Message};
-use crate::effects::store_error;
+use crate::effects::{store_error, unread};
 use crate::fault::{Fault, planted};
+use crate::later::Later;
 use crate::modules::{Loaded, Modules, description};
 use crate::reach::Reach;
 use crate::settings::Settings;
@@ -38,14 +40,22 @@ struct Inner {
     reach: Reach,
     modules: Modules,
     watchers: Arc<Watchers>,
-    /// The tasks of live runs.
-    tasks: Mutex<HashMap<RunKey, UnboundedSender<Message>>>,
+    tasks: Mutex<Tasks>,
     /// Runs that wait for a time, by it.
     timers: Mutex<BTreeSet<(u64, RunKey)>>,
     timers_changed: Arc<Notify>,
+    later: Later,
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
     idle: Notify,
+}
+
+/// The tasks of live runs.
+#[derive(Default)]
+struct Tasks {
+    live: HashMap<RunKey, UnboundedSender<Message>>,
+    /// The engine stops: there is no further task. What is on record is done by the next process.
+    closed: bool,
 }
 
 /// A module that is in the store.
@@ -58,6 +68,9 @@ pub struct ModuleInfo {
     /// What it says of itself, as JSON.
     pub description: serde_json::Value,
 }
+
+/// What runs have to come to rest beside the time that their requests have: for a commit on a slow disk, or a long turn.
+const STOPPING: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Opens the data directory and sets wasmtime up. No run is taken up by this.
@@ -99,6 +112,7 @@ impl Engine {
             tasks: Mutex::default(),
             timers: Mutex::default(),
             timers_changed: Arc::default(),
+            later: Later::default(),
             places,
             rebuilds,
             idle: Notify::new(),
@@ -129,7 +143,7 @@ impl Engine {
     /// How many runs have a task.
     #[must_use]
     pub fn live_runs(&self) -> usize {
-        self.tasks().len()
+        self.tasks().live.len()
     }
 
     /// How many runs wait for a time.
@@ -174,17 +188,30 @@ impl Engine {
         self.0.watchers.watch(run)
     }
 
-    /// Stops every live run where it is. Their requests are waited for, for a while; what is recorded is durable.
+    /// Stops every live run where it is, for good: none begins after this. Their requests are waited for, for a while; what is
+    /// recorded is durable. Runs that do not come to their end in that time are left to the next process, as after a crash.
     pub async fn stop(&self) {
-        for sender in self.tasks().values() {
-            let _ = sender.send(Message::Stop);
-        }
-        loop {
-            let idle = self.0.idle.notified();
-            if self.tasks().is_empty() {
-                return;
+        {
+            let mut tasks = self.tasks();
+            tasks.closed = true;
+            for sender in tasks.live.values() {
+                let _ = sender.send(Message::Stop);
             }
-            idle.await;
+        }
+        let all_ended = async {
+            loop {
+                let idle = self.0.idle.notified();
+                if self.tasks().live.is_empty() {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        if tokio::time::timeout(self.settings().stop_grace + STOPPING, all_ended).await.is_err() {
+            tracing::warn!(
+                runs = self.live_runs(),
+                "runs did not come to rest in time; they go on with the next start"
+            );
         }
     }
 
@@ -236,7 +263,11 @@ impl Engine {
         &self.0.timers_changed
     }
 
-    fn tasks(&self) -> MutexGuard<'_, HashMap<RunKey, UnboundedSender<Message>>> {
+    pub(crate) fn later(&self) -> &Later {
+        &self.0.later
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Tasks> {
         self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -251,7 +282,8 @@ impl Engine {
         }
         let bytes = self.store().read().module(digest).map_err(|error| store_error(&error))?;
         let bytes = bytes
-            .ok_or_else(|| Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short())))?;
+            .ok_or_else(|| Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short())))
+            .map_err(Error::never_retried)?;
         self.load(bytes).await
     }
 
@@ -268,15 +300,17 @@ impl Engine {
     /// The run's machine, as its journal has it.
     pub(crate) fn machine(&self, run: RunKey, mode: Mode) -> Result<Machine, Error> {
         let reads = self.store().read();
-        let journal = reads.journal(run).map_err(|error| match error {
-            stepwell_store::StoreError::Corrupt(reason) => Error::new(Code::JournalUnreadable, reason),
-            other => store_error(&other),
-        })?;
-        let logged = crate::batch::logged(reads.last_log(run).map_err(|error| store_error(&error))?);
+        let journal = reads.journal(run).map_err(|error| unread(&error))?;
+        let logged = crate::batch::logged(reads.last_log(run).map_err(|error| unread(&error))?);
         let entries = journal.into_iter().map(|(_, bytes)| {
             if planted(Fault::ForgetSettlements) { crate::fault::without_settlement(bytes) } else { bytes }
         });
         Machine::load(entries, logged, mode).map_err(|error| Error::new(Code::JournalUnreadable, error.to_string()))
+    }
+
+    /// Whether the engine stops: what is asked of it is not done any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.tasks().closed
     }
 
     /// Wakes a run: there may be something to do for it.
@@ -284,11 +318,11 @@ impl Engine {
         self.tell(run, Message::Wake { fresh: false });
     }
 
-    /// Tells a run something. Where it has no task it is given one, which hears this first.
+    /// Tells a run something. Where it has no task it is given one, which hears this first; not in an engine that stops.
     pub(crate) fn tell(&self, run: RunKey, message: Message) {
         let (sender, messages) = {
             let mut tasks = self.tasks();
-            let message = match tasks.get(&run) {
+            let message = match tasks.live.get(&run) {
                 Some(task) => match task.send(message) {
                     Ok(()) => return,
                     // Its task has ended, and is about to be taken from the list.
@@ -296,22 +330,33 @@ impl Engine {
                 },
                 None => message,
             };
+            if tasks.closed {
+                return;
+            }
             let (sender, messages) = unbounded_channel();
             // The receiver is right here.
             let _ = sender.send(message);
-            tasks.insert(run, sender.clone());
+            tasks.live.insert(run, sender.clone());
             (sender, messages)
         };
         let engine = self.clone();
         tokio::spawn(async move {
             let own = sender.clone();
             let end = supervised(&engine, Task { run, sender, messages }).await;
-            // A task that left by itself is not in the list any more, and another may have come since.
-            if engine.tasks().get(&run).is_some_and(|sender| sender.same_channel(&own)) {
-                engine.tasks().remove(&run);
+            {
+                // A task that left by itself is not in the list any more, and another may have come since.
+                let mut tasks = engine.tasks();
+                if tasks.live.get(&run).is_some_and(|sender| sender.same_channel(&own)) {
+                    tasks.live.remove(&run);
+                }
             }
-            if let End::Parked { wake_at_ms: Some(at_ms) } = end {
-                engine.arm(at_ms, run);
+            match end {
+                End::Later => engine.arm(real_now_ms().saturating_add(engine.later().stopped(run)), run),
+                End::Parked { wake_at_ms: Some(at_ms) } => {
+                    engine.later().gone_on(run);
+                    engine.arm(at_ms, run);
+                }
+                End::Parked { wake_at_ms: None } | End::Done => engine.later().gone_on(run),
             }
             engine.0.idle.notify_waiters();
         });
@@ -319,7 +364,7 @@ impl Engine {
 
     /// Tells a live run something. `false` where it has no task.
     pub(crate) fn message(&self, run: RunKey, message: Message) -> bool {
-        self.tasks().get(&run).is_some_and(|sender| sender.send(message).is_ok())
+        self.tasks().live.get(&run).is_some_and(|sender| sender.send(message).is_ok())
     }
 
     /// A run's task is about to end. Under the same lock as [`Engine::message`], so that no message is lost between them.
@@ -328,7 +373,7 @@ impl Engine {
         match messages.try_recv() {
             Ok(message) => Err(message),
             Err(_) => {
-                tasks.remove(&run);
+                tasks.live.remove(&run);
                 Ok(())
             }
         }

@@ -11,6 +11,7 @@ mod driver;
 mod effects;
 mod engine;
 pub mod fault;
+mod later;
 mod modules;
 mod points;
 mod reach;

@@ -1,7 +1,7 @@
 //! Modules: compiled once per process, by digest; what they say of themselves as JSON.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ use stepwell_core::policy::retry::RetryPolicy;
 use stepwell_core::policy::timeout;
 use stepwell_core::run::check_name;
 use stepwell_host::{Host, Module, ModuleError, TurnDeadline};
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 
+use crate::drive::passes;
 use crate::settings::Settings;
 
 /// A module that can be run, and the workflows that it has.
@@ -25,29 +26,94 @@ pub(crate) struct Loaded {
     pub(crate) workflows: Vec<Definition>,
 }
 
+/// Modules that are kept ready. Others are read from the folder of compiled modules when they are needed again; runs that are live
+/// keep theirs.
+const MAX_KEPT: usize = 128;
+
+/// A module's place: whoever comes while it is being compiled waits for that, and has the same answer.
+type Place = Arc<OnceCell<Result<Loaded, Error>>>;
+
 /// The modules of this process.
 #[derive(Default)]
-pub(crate) struct Modules(Mutex<HashMap<Digest, Loaded>>);
+pub(crate) struct Modules(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// With the last time that it was asked for.
+    places: HashMap<Digest, (Place, u64)>,
+    time: u64,
+}
 
 impl Modules {
     pub(crate) fn get(&self, digest: &Digest) -> Option<Loaded> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+        let mut kept = self.kept();
+        kept.time += 1;
+        let time = kept.time;
+        let (place, used) = kept.places.get_mut(digest)?;
+        *used = time;
+        place.get().and_then(|loaded| loaded.clone().ok())
     }
 
-    /// Compiles a module and asks it what it has.
+    /// Compiles a module and asks it what it has: once, however many ask for it at the same time.
     pub(crate) async fn load(&self, host: &Host, bytes: Vec<u8>, settings: &Settings) -> Result<Loaded, Error> {
         let digest = Digest::of(&bytes);
-        if let Some(loaded) = self.get(&digest) {
-            return Ok(loaded);
+        let place = self.kept().place(&digest);
+        let loaded = place
+            .get_or_try_init(|| async {
+                match load(host, bytes, settings).await {
+                    // The next who waits for it tries again.
+                    Err(error) if passes(&error) => Err(error),
+                    loaded => Ok(loaded),
+                }
+            })
+            .await;
+        match loaded {
+            Ok(Ok(loaded)) => Ok(loaded.clone()),
+            Ok(Err(error)) => {
+                self.kept().remove(&digest, &place);
+                Err(error.clone())
+            }
+            Err(error) => {
+                self.kept().remove(&digest, &place);
+                Err(error)
+            }
         }
-        let module = compile(host, bytes, settings.compile_limit).await?;
-        let deadline = TurnDeadline { budget: settings.workflow_turn, at: None };
-        let workflows = module.describe(host, deadline).await.map_err(|error| error.to_error())?;
-        check(&workflows)?;
-        let loaded = Loaded { module, workflows };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, loaded.clone());
-        Ok(loaded)
     }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn place(&mut self, digest: &Digest) -> Place {
+        self.time += 1;
+        let time = self.time;
+        let (place, used) = self.places.entry(digest.clone()).or_default();
+        *used = time;
+        let place = place.clone();
+        while self.places.len() > MAX_KEPT {
+            let oldest = self.places.iter().min_by_key(|(_, (_, used))| *used).map(|(digest, _)| digest.clone());
+            let Some(oldest) = oldest else { break };
+            self.places.remove(&oldest);
+        }
+        place
+    }
+
+    /// What could not be loaded is not kept. Another may have come to its place since.
+    fn remove(&mut self, digest: &Digest, place: &Place) {
+        if self.places.get(digest).is_some_and(|(kept, _)| Arc::ptr_eq(kept, place)) {
+            self.places.remove(digest);
+        }
+    }
+}
+
+async fn load(host: &Host, bytes: Vec<u8>, settings: &Settings) -> Result<Loaded, Error> {
+    let module = compile(host, bytes, settings.compile_limit).await?;
+    let deadline = TurnDeadline { budget: settings.workflow_turn, at: None };
+    let workflows = module.describe(host, deadline).await.map_err(|error| error.to_error())?;
+    check(&workflows)?;
+    Ok(Loaded { module, workflows })
 }
 
 /// Compiles on a thread of its own. There is no way to stop it: a module that takes too long is refused, and the thread, on which
@@ -65,12 +131,14 @@ async fn compile(host: &Host, bytes: Vec<u8>, limit: Duration) -> Result<Module,
     // What it waits for others has its own limit.
     match tokio::time::timeout(limit * 2, compiled).await {
         Ok(Ok(module)) => module.map_err(|error: ModuleError| error.to_error()),
-        Ok(Err(_)) => Err(internal("compiling the module failed".to_owned())),
+        Ok(Err(_)) => Err(internal("compiling the module failed".to_owned()).never_retried()),
         Err(_) => {
             let seconds = limit.as_secs_f64();
-            let text =
-                format!("it takes longer than {seconds} s to compile: its functions are too large, or too entangled");
-            Err(Error::new(Code::InvalidModule, text).never_retried())
+            let text = format!(
+                "it takes longer than {seconds} s to compile: its functions are too large or too entangled, or the machine is too busy"
+            );
+            // Not for good: a run of a module that was taken once is not at fault.
+            Err(Error::new(Code::InvalidModule, text))
         }
     }
 }

@@ -100,6 +100,11 @@ impl Engine {
         if let Some(ms) = run_timeout_ms {
             timeout::checked("runTimeoutMs", ms, limits::MAX_SLEEP_MS).map_err(|e| invalid(e.to_string()))?;
         }
+        if let Some(ms) = run_timeout_ms.filter(|ms| *ms <= start.delay_ms) {
+            let text =
+                format!("the run would be over before it begins: delayMs is {}, runTimeoutMs {ms}", start.delay_ms);
+            return Err(Error::new(Code::InvalidArgument, text).never_retried());
+        }
         let retry = RetryPolicy::default().overridden(&workflow.retry).map_err(|e| invalid(e.to_string()))?;
         let now_ms = real_now_ms();
         let id = RunId::new(format!("run_{}", uuid::Uuid::now_v7().simple()));

@@ -68,8 +68,10 @@ impl ModuleError {
     /// The error as a client gets it.
     #[must_use]
     pub fn to_error(&self) -> Error {
-        let code = if matches!(self, Self::Host(_)) { Code::Internal } else { Code::InvalidModule };
-        Error::new(code, self.to_string()).bounded()
+        match self {
+            Self::Host(_) => Error::new(Code::Internal, self.to_string()).bounded(),
+            _ => Error::new(Code::InvalidModule, self.to_string()).never_retried().bounded(),
+        }
     }
 }
 
@@ -116,23 +118,34 @@ impl Host {
 
     /// The compiled component: for the pool if it fits there, else to be instantiated on demand.
     fn component(&self, digest: &Digest, bytes: &[u8]) -> Result<Component, ModuleError> {
-        if let Some(kept) = self.cache().and_then(|cache| cache.read(digest)) {
-            match self.load(&kept) {
-                Ok(component) => return Ok(component),
-                Err(error) => tracing::warn!(%digest, %error, "a kept module cannot be loaded; compiling it again"),
-            }
+        if let Some(component) = self.kept(digest) {
+            return Ok(component);
+        }
+        let busy = || ModuleError::Host("other modules have been compiling for too long; try again later".into());
+        let place = self.compiler().ok_or_else(busy)?;
+        // Another may have compiled the same one meanwhile.
+        if let Some(component) = self.kept(digest) {
+            return Ok(component);
         }
         // Code is the same for both engines.
         let engine = &self.on_demand().engine;
-        let compiled = {
-            let busy = || ModuleError::Host("other modules have been compiling for too long; try again later".into());
-            let _place = self.compiler().ok_or_else(busy)?;
-            engine.precompile_component(bytes).map_err(|e| ModuleError::Invalid(format!("{e:#}")))?
-        };
+        let compiled = engine.precompile_component(bytes).map_err(|e| ModuleError::Invalid(format!("{e:#}")))?;
         if let Some(cache) = self.cache() {
             cache.write(digest, &compiled);
         }
+        drop(place);
         self.load(&compiled).map_err(|e| ModuleError::Host(format!("{e:#}")))
+    }
+
+    fn kept(&self, digest: &Digest) -> Option<Component> {
+        let kept = self.cache().and_then(|cache| cache.read(digest))?;
+        match self.load(&kept) {
+            Ok(component) => Some(component),
+            Err(error) => {
+                tracing::warn!(%digest, %error, "a kept module cannot be loaded; compiling it again");
+                None
+            }
+        }
     }
 
     fn load(&self, compiled: &[u8]) -> wasmtime::Result<Component> {

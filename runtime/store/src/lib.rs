@@ -40,7 +40,7 @@ pub use rows::{
 };
 pub use sqlite::{Durability, SqliteLedger, SqliteOptions, SqliteReads, read_only};
 pub use status::{Status, UnknownStatus};
-pub use store::{ClientReads, Reads, Store};
+pub use store::{ClientReads, INBOX_PAGE_BYTES, Reads, Store};
 pub use submission::{Action, Active, Answer, Kept, Submission, Token};
 
 /// The store on disk.

@@ -86,6 +86,9 @@ pub trait Store: Send + Sync {
     fn read(&self) -> &dyn Reads;
 }
 
+/// Payloads of events that are read in one go, in bytes: a run that was left alone may have been sent any number of them.
+pub const INBOX_PAGE_BYTES: usize = 8 << 20;
+
 /// Reads. Every answer is from durable data only, as of some moment after the call: what is queued is not seen.
 ///
 /// Each method can fail with the errors of the disk, and with [`Corrupt`](crate::StoreError::Corrupt) where what it needs
@@ -154,7 +157,8 @@ pub trait Reads: ClientReads {
     /// See [`Reads`].
     fn next_wake(&self) -> Result<Option<u64>>;
 
-    /// Events of a run with numbers above `after`, in order.
+    /// Events of a run with numbers above `after`, in order: as many as [`INBOX_PAGE_BYTES`] hold, and at least one where there is
+    /// one.
     ///
     /// # Errors
     /// See [`Reads`].
@@ -222,4 +226,20 @@ pub trait ClientReads: Send + Sync {
     /// # Errors
     /// See [`Reads`].
     fn tokens(&self) -> Result<Vec<Token>>;
+}
+
+/// The first events that a page holds.
+pub(crate) fn inbox_page<E>(
+    events: impl Iterator<Item = std::result::Result<InboxEvent, E>>,
+) -> std::result::Result<Vec<InboxEvent>, E> {
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    for event in events {
+        let event = event?;
+        bytes += event.payload.len();
+        page.push(event);
+        if bytes >= INBOX_PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(page)
 }

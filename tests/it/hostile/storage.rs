@@ -70,8 +70,6 @@ async fn a_run_that_fills_the_disk_goes_on_when_there_is_room() {
         End::Paused(error) => assert!(error.is(Code::Internal) && error.message.contains("full"), "{error}"),
         other => panic!("the disk was to be full: {other:?}"),
     }
-    let before = journal(&small, &run);
-    assert!(before.len() > 4 && before.len() < 60, "{} entries", before.len());
     // Another one is refused with the same reason, or begins and stops with it; the process is alive either way.
     match small.start(start).await {
         Ok(another) => {
@@ -81,7 +79,10 @@ async fn a_run_that_fills_the_disk_goes_on_when_there_is_room() {
         }
         Err(error) => assert!(error.is(Code::Internal) && error.message.contains("full"), "{error}"),
     }
+    // Until then it is tried again and again.
     small.stop().await;
+    let before = journal(&small, &run);
+    assert!(before.len() > 4 && before.len() < 60, "{} entries", before.len());
     drop(small);
 
     let large = reopened(&dir).await;
@@ -94,6 +95,30 @@ async fn a_run_that_fills_the_disk_goes_on_when_there_is_room() {
     let kinds = kinds(&after);
     assert_eq!(kinds.iter().filter(|kind| *kind == "step_begun").count(), 20);
     assert_eq!(kinds.iter().filter(|kind| *kind == "delivered").count(), 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_could_not_be_written_goes_on_by_itself_once_it_can() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let engine = open(&dir, |_| {});
+    let digest = engine.add_module(made(LARGE)).await.expect("it is a module").digest;
+    let run = engine.start(StartRun::new(digest, None, Json::null())).await.expect("it starts");
+    let other = rusqlite::Connection::open(dir.path().join("stepwell.db")).expect("it is a database");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+    let mut happenings = engine.watch(run.key);
+    engine.go(&run);
+    match follow(&mut happenings).await {
+        End::Paused(error) => assert!(error.is(Code::Internal) && error.message.contains("locked"), "{error}"),
+        end => panic!("the database was to be locked: {end:?}"),
+    }
+    other.execute_batch("ROLLBACK").expect("what was begun can be left");
+    assert!(matches!(follow(&mut happenings).await, End::Succeeded(_)));
+    let kinds = kinds(&journal(&engine, &run));
+    assert_eq!(kinds.iter().filter(|kind| *kind == "delivered").count(), 20);
+    engine.stop().await;
+    // Nothing begins in an engine that was stopped; what is on record is done by the next one.
+    engine.go(&run);
+    assert_eq!(engine.live_runs(), 0);
 }
 
 /// The directory is free once the last task of the engine before has ended.

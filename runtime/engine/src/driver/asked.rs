@@ -25,6 +25,7 @@ impl Driver {
             }
             decide(machine, &ask, clock.now_ms())
         };
+        let decided = decided.map(|said| self.as_set_aside(&ask, said));
         if let Ok(said) = &decided {
             self.granted(&ask, said.granted());
         }
@@ -44,6 +45,16 @@ impl Driver {
             // Whoever asked may have gone.
             let _ = answer.send(said);
         });
+    }
+
+    /// Of a run that was set aside the machine knows nothing: what it is asked is done once somebody resumes it, which is more than
+    /// nothing then.
+    fn as_set_aside(&self, ask: &Ask, said: Said) -> Said {
+        match ask {
+            Ask::Cancel { .. } | Ask::Resolve { .. } if self.set_aside => said.with(Granted::OnResume),
+            Ask::Resume { .. } if self.set_aside => said.with(Granted::Now),
+            _ => said,
+        }
     }
 
     /// What follows for the task and the run's row. The row says, in the same commit, what a process that comes after this one has
@@ -67,12 +78,12 @@ impl Driver {
                     self.status(Status::Paused, text, now_ms);
                 }
             }
+            // It stays where it is until the reason is gone, and its row says it; what was asked is on record.
+            Ask::Cancel { .. } | Ask::Resolve { .. } if self.set_aside => {}
             Ask::Cancel { .. } if granted == Granted::OnResume => {
                 let text = self.shared.lock().machine.pause_text();
                 self.status(Status::Paused, text, now_ms);
             }
-            // It stays where it is until the reason is gone; what was asked is on record.
-            Ask::Cancel { .. } | Ask::Resolve { .. } if self.set_aside => {}
             Ask::Cancel { .. } | Ask::Resolve { .. } => self.goes_on(granted, now_ms),
             Ask::Resume { on, .. } => {
                 self.set_aside = false;
@@ -90,7 +101,7 @@ impl Driver {
 
     /// The run has something to do that no timer and no event will wake it for.
     fn goes_on(&mut self, granted: Granted, now_ms: u64) {
-        if granted != Granted::Now {
+        if granted != Granted::Now || self.end.is_some() || self.shared.lock().machine.is_ending() {
             return;
         }
         // It begins when it was to begin.
@@ -100,8 +111,10 @@ impl Driver {
             return;
         }
         self.wanted = true;
-        if self.invocation.is_none() && self.writing.status() != Status::Running {
-            self.status(Status::Queued, None, now_ms);
+        // A row that says less would leave the run lying after a crash; one with a place has an instance, or is about to.
+        let status = if self.place.is_some() { Status::Running } else { Status::Queued };
+        if self.writing.status() != Status::Running {
+            self.status(status, None, now_ms);
         }
     }
 

@@ -12,6 +12,7 @@ use stepwell_store::{RunChange, Status};
 use super::{Driver, until};
 use crate::clock::real_now_ms;
 use crate::commands::Shared;
+use crate::drive::passes;
 use crate::effects::Outside;
 use crate::points::Moment;
 
@@ -45,7 +46,14 @@ impl Driver {
             return;
         }
         if let Err(error) = self.load().await {
-            self.set_aside(error).await;
+            if passes(&error) {
+                let mut change = RunChange::to(Status::Queued, real_now_ms());
+                change.detail = Some(error.to_string());
+                self.writing.change(change, None);
+                self.later(&error);
+            } else {
+                self.set_aside(error).await;
+            }
             return;
         }
         if !self.take_share().await {
@@ -65,7 +73,8 @@ impl Driver {
             let resumed = {
                 let mut shared = self.shared.lock();
                 let Shared { machine, clock, .. } = &mut *shared;
-                machine.resume(clock.now_ms(), std::mem::take(&mut self.by_hand))
+                let spared = std::mem::take(&mut self.by_hand) || self.engine.later().tries(self.key);
+                machine.resume(clock.now_ms(), spared)
             };
             if let Err(error) = resumed {
                 self.set_aside(error).await;

@@ -155,12 +155,17 @@ impl Driver {
         }
     }
 
-    /// Nothing that followed the lost write may be shown or sent. The run goes on from its journal when it is resumed.
+    /// Nothing that followed the lost write may be shown or sent. The run goes on from its journal once the store takes it again.
     pub(super) fn store_failed(&mut self, error: &StoreError) {
-        tracing::error!(run = self.key, %error, "the store failed; the run stops in this process");
+        self.later(&store_error(error));
+    }
+
+    /// Gives the run up for now, for a cause that is none of its own: it is taken up anew in a while.
+    pub(super) fn later(&mut self, error: &Error) {
+        tracing::error!(run = self.key, %error, "the run cannot go on for now; it is taken up again in a while");
         self.invocation = None;
-        self.engine.watchers().tell(self.key, &RunEvent::Paused(store_error(error)));
-        self.end = Some(End::Done);
+        self.engine.watchers().tell(self.key, &RunEvent::Paused(error.clone()));
+        self.end = Some(End::Later);
     }
 }
 

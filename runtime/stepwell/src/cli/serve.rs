@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::exit::Exit;
 use super::signals::Signals;
@@ -20,7 +21,8 @@ Examples:
   stepwell token create ops --scope admin --data-dir /var/lib/stepwell
   stepwell serve --listen 0.0.0.0:7070 --data-dir /var/lib/stepwell
 
-SIGTERM or Ctrl-C ends it: requests under way are answered, runs are left where they are and go on with the next start.")]
+SIGTERM or Ctrl-C ends it: requests under way are answered, runs are left where they are and go on with the next start.
+Once more, and it ends at once.")]
 pub(super) struct ServeArgs {
     /// Address and port. Beyond this machine only when there are tokens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070", env = "STEPWELL_LISTEN")]
@@ -78,6 +80,21 @@ async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
     } else {
         anstream::eprintln!("listening on http://{address}");
     }
-    server.run(signals.next()).await;
-    Ok(())
+    let (stop, stopping) = oneshot::channel();
+    let mut serving = std::pin::pin!(server.run(async move {
+        // Dropped only with the server.
+        let _ = stopping.await;
+    }));
+    tokio::select! {
+        () = &mut serving => return Ok(()),
+        () = signals.next() => {}
+    }
+    let _ = stop.send(());
+    tokio::select! {
+        () = serving => Ok(()),
+        // Whoever asks twice has no time to wait. What is on record is safe.
+        () = signals.next() => {
+            Err(Exit::Stopped.with("stopped at once: requests of runs were broken off, and runs go on with the next start"))
+        }
+    }
 }

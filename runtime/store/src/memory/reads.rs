@@ -10,7 +10,7 @@ use crate::error::{Result, StoreError};
 use crate::rows::{
     InboxEvent, LogPlace, LogRow, ModuleRow, NewModule, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
 };
-use crate::store::Reads;
+use crate::store::{Reads, inbox_page};
 
 /// The reading side of a store in memory.
 pub struct MemoryReads(pub(super) Shared);
@@ -110,7 +110,7 @@ impl Reads for MemoryReads {
         let state = self.state();
         let Some(found) = state.run(run) else { return Ok(Vec::new()) };
         let events = (1..).zip(&found.inbox).filter(|(number, _)| *number > after);
-        Ok(events.map(|(number, event)| inbox_event(number, event)).collect())
+        inbox_page(events.map(|(number, event)| Ok(inbox_event(number, event))))
     }
 
     fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {

@@ -15,7 +15,7 @@ use crate::rows::{
     InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
 };
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
-use crate::store::Reads;
+use crate::store::{Reads, inbox_page};
 
 /// The reading side of a store in SQLite.
 pub struct SqliteReads(Arc<Pool>);
@@ -138,7 +138,11 @@ impl Reads for SqliteReads {
 
     fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>> {
         let sql = "SELECT number, kind, name, payload FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
-        self.0.query(|connection| all(connection, sql, [run, signed(after)], inbox_event))
+        self.0.query(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let events = statement.query_map([run, signed(after)], inbox_event)?;
+            Ok(inbox_page(events)?)
+        })
     }
 
     fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {

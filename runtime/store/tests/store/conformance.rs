@@ -2,8 +2,8 @@
 
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_store::{
-    Append, Delivered, InboxEvent, InboxKind, LogRow, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey,
-    Started, Status, StoreError,
+    Append, Delivered, INBOX_PAGE_BYTES, InboxEvent, InboxKind, LogRow, NewEvent, NewModule, NewRun, RunChange,
+    RunFilter, RunKey, Started, Status, StoreError,
 };
 
 use crate::subject::{Subject, WHEN_AWAITED, for_each_store, length, new_run, numbered, start};
@@ -306,6 +306,14 @@ fn events_are_numbered_and_deduplicated(subject: Subject) {
     let third = InboxEvent { number: 3, kind: InboxKind::Event, name: "paid".into(), payload: "3".into() };
     assert_eq!(store.read().inbox(key, 2).unwrap(), [third]);
     assert_eq!(store.read().inbox(key, 0).unwrap().len(), 3);
+
+    // However many there are, they are read a page at a time.
+    let large = "1".repeat(INBOX_PAGE_BYTES / 4);
+    for number in 4..=9 {
+        assert_eq!(send(key, &large, None).wait().unwrap(), Delivered { number, repeated: false });
+    }
+    let page = |after| store.read().inbox(key, after).unwrap().iter().map(|event| event.number).collect::<Vec<_>>();
+    assert_eq!((page(3), page(7), page(9)), (vec![4, 5, 6, 7], vec![8, 9], vec![]));
 
     // A repetition is answered as before when the run has ended.
     store.flush(store.append(numbered(key, 1).with_change(RunChange::to(Status::Succeeded, 2)))).unwrap();
