@@ -22,3 +22,4 @@ mod rust_guests;
 mod sdk;
 mod steps;
 mod time;
+mod tutorial;
