@@ -56,6 +56,7 @@ CREATE TABLE runs (
     created_at_ms INTEGER NOT NULL,
     changed_at_ms INTEGER NOT NULL,
     inbox_seen    INTEGER NOT NULL DEFAULT 0,
+    unknown       INTEGER NOT NULL DEFAULT 0,
     tags          TEXT,
     detail        TEXT,
     status_text   TEXT,
@@ -63,6 +64,8 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_status ON runs (status, id);
 CREATE INDEX runs_by_workflow ON runs (workflow, id);
+-- Few runs at any time, so that whoever asks for them looks at no other.
+CREATE INDEX runs_with_unknown ON runs (id) WHERE unknown > 0;
 CREATE INDEX runs_by_workflow_and_status ON runs (workflow, status, id);
 
 -- How many runs there are of each kind, so that nobody counts them one by one.
@@ -123,7 +126,6 @@ CREATE TABLE timers (
 CREATE TABLE inbox (
     run     INTEGER NOT NULL,
     number  INTEGER NOT NULL,
-    kind    INTEGER NOT NULL,
     name    TEXT NOT NULL,
     dedup   TEXT,
     payload TEXT NOT NULL,

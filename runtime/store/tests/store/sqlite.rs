@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use stepwell_store::{
-    Append, InboxKind, NewEvent, Reads, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store,
+    Append, NewEvent, Reads, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store,
     StoreError, read_only,
 };
 use tempfile::tempdir;
@@ -31,7 +31,7 @@ fn everything_is_there_after_opening_again() {
         let change = RunChange { wake_at_ms: Some(70), ..RunChange::to(Status::Waiting, 5) };
         store.append(numbered(run, 1).with_change(change));
         let event =
-            NewEvent { run, kind: InboxKind::Event, name: "paid".into(), payload: "1".into(), dedup: Some("k".into()) };
+            NewEvent { run, name: "paid".into(), payload: "1".into(), dedup: Some("k".into()) };
         store.send_event(event).wait().unwrap();
         (run, store.read().run_by_number(run).unwrap())
     };
