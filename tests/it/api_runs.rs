@@ -10,7 +10,7 @@ pub(crate) fn start(api: &Api, workflow: &str, body: &Value) -> String {
 }
 
 /// The events of a followed run: their names, ids and data.
-fn events(lines: impl Iterator<Item = String>) -> impl Iterator<Item = (String, Option<u64>, Value)> {
+pub(crate) fn events(lines: impl Iterator<Item = String>) -> impl Iterator<Item = (String, Option<u64>, Value)> {
     let mut lines = lines;
     std::iter::from_fn(move || {
         let (mut name, mut id, mut data) = (String::new(), None, Value::Null);

@@ -6,6 +6,7 @@ mod api_keys;
 mod api_kill;
 mod api_modules;
 mod api_runs;
+mod api_steps;
 mod cli;
 mod determinism;
 mod effects;

@@ -2,12 +2,13 @@
 //! the table of ARCHITECTURE.md.
 
 use std::fmt;
+use std::sync::Arc;
 
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::json::Json;
 use stepwell_core::run::{Finding, Granted, Mode, Refusal, Resolved, UnknownStep};
-use stepwell_store::StoreError;
+use stepwell_store::{Answer as Kept, StoreError};
 use tokio::sync::oneshot;
 
 use crate::clock::real_now_ms;
@@ -47,8 +48,11 @@ pub(crate) enum Ask {
 
 /// What is answered where it is granted.
 #[derive(Debug, Clone)]
-pub(crate) enum Said {
+#[non_exhaustive]
+pub enum Said {
+    /// To cancel, terminate, pause and resume.
     Granted(Granted),
+    /// To a person's word on a step.
     Resolved(Resolved),
 }
 
@@ -61,11 +65,58 @@ impl Said {
         }
     }
 
-    pub(crate) fn granted(&self) -> Granted {
+    /// Whether it takes its course now.
+    #[must_use]
+    pub fn granted(&self) -> Granted {
         match self {
             Self::Granted(granted) => *granted,
             Self::Resolved(resolved) => resolved.granted,
         }
+    }
+}
+
+/// Who asks, and what is kept of the answer.
+#[derive(Clone)]
+pub struct Asker {
+    by: String,
+    keep: Option<Keep>,
+}
+
+/// Makes of what was said the answer that is kept under a client's key.
+type Keep = Arc<dyn Fn(&Said) -> Kept + Send + Sync>;
+
+impl Asker {
+    /// The same, with a client's key: what is made of the answer is kept under it, in the commit that has what was asked.
+    #[must_use]
+    pub fn keeping(mut self, keep: impl Fn(&Said) -> Kept + Send + Sync + 'static) -> Self {
+        self.keep = Some(Arc::new(keep));
+        self
+    }
+}
+
+impl From<&str> for Asker {
+    fn from(by: &str) -> Self {
+        Self { by: by.to_owned(), keep: None }
+    }
+}
+
+/// What is asked, and what is to be kept of the answer.
+#[derive(Clone)]
+pub(crate) struct Question {
+    pub(crate) ask: Ask,
+    keep: Option<Keep>,
+}
+
+impl Question {
+    /// What is kept of this answer.
+    pub(crate) fn kept(&self, said: &Said) -> Option<Kept> {
+        self.keep.as_ref().map(|keep| keep(said))
+    }
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ask.fmt(f)
     }
 }
 
@@ -113,9 +164,10 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, when it has ended or its end is decided, or when it cannot be read or recorded.
-    pub async fn cancel(&self, run: &RunRef, by: &str, reason: &str) -> Result<Granted, AskError> {
-        let reason = asked_by(Error::new(Code::Cancelled, reason_or(reason, "the run was cancelled")), by);
-        self.ask(run, Ask::Cancel { reason, by: by.to_owned() }).await
+    pub async fn cancel(&self, run: &RunRef, by: impl Into<Asker>, reason: &str) -> Result<Granted, AskError> {
+        let Asker { by, keep } = by.into();
+        let reason = asked_by(Error::new(Code::Cancelled, reason_or(reason, "the run was cancelled")), &by);
+        self.ask(run, Ask::Cancel { reason, by }, keep).await
     }
 
     /// Ends a run at once, whatever it is doing: no code of it runs any more, its requests are torn down. What may have happened
@@ -123,9 +175,10 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, when it has ended, or when it cannot be read or recorded.
-    pub async fn terminate(&self, run: &RunRef, by: &str, reason: &str) -> Result<Granted, AskError> {
-        let reason = asked_by(Error::new(Code::Terminated, reason_or(reason, "the run was terminated")), by);
-        self.ask(run, Ask::Terminate { reason, by: by.to_owned() }).await
+    pub async fn terminate(&self, run: &RunRef, by: impl Into<Asker>, reason: &str) -> Result<Granted, AskError> {
+        let Asker { by, keep } = by.into();
+        let reason = asked_by(Error::new(Code::Terminated, reason_or(reason, "the run was terminated")), &by);
+        self.ask(run, Ask::Terminate { reason, by }, keep).await
     }
 
     /// Pauses a run: no attempt starts, no timer fires and nothing is told to its workflow until it is resumed. Attempts under way
@@ -133,8 +186,9 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, when it has ended or its end is decided, or when it cannot be read or recorded.
-    pub async fn pause(&self, run: &RunRef, by: &str, reason: &str) -> Result<Granted, AskError> {
-        self.ask(run, Ask::Pause { reason: reason.to_owned(), by: by.to_owned() }).await
+    pub async fn pause(&self, run: &RunRef, by: impl Into<Asker>, reason: &str) -> Result<Granted, AskError> {
+        let Asker { by, keep } = by.into();
+        self.ask(run, Ask::Pause { reason: reason.to_owned(), by }, keep).await
     }
 
     /// Takes up a run that was paused, set aside, or stopped with its process. [`Granted::Already`]: nobody had paused it. With a
@@ -143,14 +197,20 @@ impl Engine {
     /// # Errors
     /// When there is no such run, when it has ended or its end is decided, when it differs on the module or is live on its own, or
     /// when it cannot be read or recorded.
-    pub async fn resume(&self, run: &RunRef, by: &str, digest: Option<&Digest>) -> Result<Granted, AskError> {
+    pub async fn resume(
+        &self,
+        run: &RunRef,
+        by: impl Into<Asker>,
+        digest: Option<&Digest>,
+    ) -> Result<Granted, AskError> {
+        let Asker { by, keep } = by.into();
         let row = self.store().read().run_by_number(run.key).map_err(AskError::Store)?;
         let row = row.ok_or_else(|| AskError::NoSuchRun(run.id.clone()))?;
         let on = match digest.filter(|digest| **digest != row.digest && !row.status.is_finished()) {
             Some(digest) => Some((digest.clone(), self.replays_on(run, digest).await?)),
             None => None,
         };
-        self.ask(run, Ask::Resume { by: by.to_owned(), on }).await
+        self.ask(run, Ask::Resume { by, on }, keep).await
     }
 
     /// How many entries of the run replay clean on the module: all that are durable.
@@ -176,10 +236,11 @@ impl Engine {
         step: &str,
         finding: Finding,
         evidence: &str,
-        by: &str,
+        by: impl Into<Asker>,
     ) -> Result<Resolved, AskError> {
-        let (step, evidence, by) = (step.to_owned(), evidence.to_owned(), by.to_owned());
-        match self.said(run, Ask::Resolve { step, finding, evidence, by }).await? {
+        let Asker { by, keep } = by.into();
+        let (step, evidence) = (step.to_owned(), evidence.to_owned());
+        match self.said(run, Ask::Resolve { step, finding, evidence, by }, keep).await? {
             Said::Resolved(resolved) => Ok(resolved),
             Said::Granted(_) => Err(AskError::Failed(Error::new(Code::Internal, "the answer to another question"))),
         }
@@ -193,11 +254,12 @@ impl Engine {
         Ok(self.machine(run.key, Mode::Verify)?.unknown())
     }
 
-    async fn ask(&self, run: &RunRef, ask: Ask) -> Result<Granted, AskError> {
-        self.said(run, ask).await.map(|said| said.granted())
+    async fn ask(&self, run: &RunRef, ask: Ask, keep: Option<Keep>) -> Result<Granted, AskError> {
+        self.said(run, ask, keep).await.map(|said| said.granted())
     }
 
-    async fn said(&self, run: &RunRef, ask: Ask) -> Result<Said, AskError> {
+    async fn said(&self, run: &RunRef, ask: Ask, keep: Option<Keep>) -> Result<Said, AskError> {
+        let question = Question { ask, keep };
         let row = self.store().read().run_by_number(run.key).map_err(AskError::Store)?;
         if row.is_none() {
             return Err(AskError::NoSuchRun(run.id.clone()));
@@ -207,7 +269,7 @@ impl Engine {
                 return Err(AskError::Store(StoreError::Closed));
             }
             let (answer, said) = oneshot::channel();
-            self.tell(run.key, Message::Ask(ask.clone(), answer));
+            self.tell(run.key, Message::Ask(question.clone(), answer));
             // The run's task may end, for reasons of the run's own, before it comes to this: the next one answers.
             if let Ok(said) = said.await {
                 return said;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stepwell_core::journal::entry::{Entry, RunOutcome};
 use stepwell_core::run::LogLine;
-use stepwell_store::{Append, LogPlace, LogRow, RunChange, RunKey, Status, Store, Ticket};
+use stepwell_store::{Answer, Append, LogPlace, LogRow, RunChange, RunKey, RunRow, Status, Store, Ticket};
 
 use crate::points::Points;
 use crate::watch::{Publisher, RunEvent, Watchers};
@@ -34,6 +34,9 @@ pub(crate) struct Writing {
     entries: Vec<Vec<u8>>,
     logs: Vec<LogRow>,
     change: Option<RunChange>,
+    answer: Option<Answer>,
+    /// How many steps of unknown outcome the run has by what was handed over, and by what is about to be.
+    unknown: (u32, u32),
     events: Vec<RunEvent>,
     status: Status,
     status_text: Option<String>,
@@ -41,15 +44,15 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// For a run whose journal has `next_seq` entries, and which stands so.
+    /// For a run as its row has it, whose journal has `next_seq` entries.
     pub(crate) fn new(
-        run: RunKey,
+        row: &RunRow,
         store: Arc<dyn Store>,
         watchers: Arc<Watchers>,
         next_seq: u64,
-        status: Status,
         points: &Points,
     ) -> Self {
+        let run = row.key;
         let publisher = Publisher::new(run, store.clone(), watchers.clone(), points.clone());
         Self {
             run,
@@ -60,8 +63,10 @@ impl Writing {
             entries: Vec::new(),
             logs: Vec::new(),
             change: None,
+            answer: None,
+            unknown: (row.unknown, row.unknown),
             events: Vec::new(),
-            status,
+            status: row.status,
             status_text: None,
             last: None,
         }
@@ -98,6 +103,16 @@ impl Writing {
         self.events.extend(event);
     }
 
+    /// What a client is answered, under its key: it is kept with what it speaks of.
+    pub(crate) fn keep(&mut self, answer: Answer) {
+        self.answer = Some(answer);
+    }
+
+    /// So many steps of the run have an unknown outcome.
+    pub(crate) fn unknown(&mut self, unknown: u32) {
+        self.unknown.1 = unknown;
+    }
+
     /// How the run stands by what was handed over.
     pub(crate) fn status(&self) -> Status {
         self.status
@@ -113,6 +128,8 @@ impl Writing {
             || !self.entries.is_empty()
             || !self.logs.is_empty()
             || self.change.is_some()
+            || self.answer.is_some()
+            || self.unknown.0 != self.unknown.1
             || self.status_text.is_some();
         something.then(|| self.hand_over(now_ms))
     }
@@ -124,7 +141,9 @@ impl Writing {
             let change = self.change.get_or_insert_with(|| RunChange::to(status, now_ms));
             change.status_text = Some(text);
         }
-        let empty = self.entries.is_empty() && self.logs.is_empty() && self.change.is_none();
+        let unknown = (self.unknown.0 != self.unknown.1).then_some(self.unknown.1);
+        let nothing = self.change.is_none() && self.answer.is_none() && unknown.is_none();
+        let empty = self.entries.is_empty() && self.logs.is_empty() && nothing;
         if let Some(ticket) = self.last.filter(|_| empty) {
             if !self.events.is_empty() {
                 self.tell(ticket);
@@ -137,6 +156,9 @@ impl Writing {
         let mut append = Append::entries(self.run, first_seq, entries);
         append.logs = std::mem::take(&mut self.logs);
         append.change = self.change.take();
+        append.answer = self.answer.take();
+        append.unknown = unknown;
+        self.unknown.0 = self.unknown.1;
         let ticket = self.store.append(append);
         self.last = Some(ticket);
         self.tell(ticket);

@@ -8,7 +8,7 @@ use stepwell_store::{RunChange, RunKey, RunRow, Status};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-use crate::ask::{Answer, Ask, AskError, Said};
+use crate::ask::{Answer, Ask, AskError, Question, Said};
 use crate::batch::{Writing, ended};
 use crate::clock::{Parked, RunClock, real_now_ms};
 use crate::commands::Handle;
@@ -46,9 +46,9 @@ pub(crate) async fn drive(engine: &Engine, mut task: Task) -> End {
         Err(error) => {
             tracing::error!(run = key, %error, "the run is set aside");
             set_aside(engine, key, &error).await;
-            for (ask, answer) in early.asks(&mut task) {
-                let said = match ask {
-                    Ask::Terminate { reason, .. } => end_unread(engine, key, &reason).await,
+            for (question, answer) in early.asks(&mut task) {
+                let said = match &question.ask {
+                    Ask::Terminate { reason, .. } => end_unread(engine, key, reason, &question).await,
                     _ => Err(AskError::Failed(error.clone())),
                 };
                 // Whoever asked may have gone.
@@ -87,10 +87,10 @@ impl Early {
     }
 
     /// Whoever asks something of a run that cannot be taken up.
-    fn asks(self, task: &mut Task) -> Vec<(Ask, Answer)> {
+    fn asks(self, task: &mut Task) -> Vec<(Question, Answer)> {
         let later = std::iter::from_fn(|| task.messages.try_recv().ok());
         let asks = self.messages.into_iter().chain(later).filter_map(|message| match message {
-            Message::Ask(ask, answer) => Some((ask, answer)),
+            Message::Ask(question, answer) => Some((question, answer)),
             _ => None,
         });
         asks.collect()
@@ -98,15 +98,18 @@ impl Early {
 }
 
 /// Ends a run whose journal cannot be read, so that it is off the list: by its row alone.
-async fn end_unread(engine: &Engine, key: RunKey, reason: &Error) -> Result<Said, AskError> {
+async fn end_unread(engine: &Engine, key: RunKey, reason: &Error, question: &Question) -> Result<Said, AskError> {
     let outcome = RunOutcome::Terminated(reason.clone());
     let (status, text) = ended(&outcome);
     let mut change = RunChange::to(status, real_now_ms());
     change.outcome = Some(text);
     change.detail = Some("its journal could not be read: what it did is not known".to_owned());
-    let ticket = engine.store().append(stepwell_store::Append::change(key, change));
+    let said = Said::Granted(Granted::Now);
+    let mut append = stepwell_store::Append::change(key, change);
+    append.answer = question.kept(&said);
+    let ticket = engine.store().append(append);
     match engine.store().durable(ticket).await {
-        Ok(()) => Ok(Said::Granted(Granted::Now)),
+        Ok(()) => Ok(said),
         Err(error) => Err(AskError::Store(error)),
     }
 }
@@ -139,7 +142,10 @@ impl Taken {
         let clock = RunClock::after(machine.recorded_ms(), parked(&row, &machine));
         let (store, watchers) = (engine.store().clone(), engine.watchers().clone());
         let points = &engine.settings().points;
-        let writing = Writing::new(key, store, watchers, machine.entries(), row.status, points);
+        let mut writing = Writing::new(&row, store, watchers, machine.entries(), points);
+        if machine.ended().is_none() {
+            writing.unknown(machine.unknown_count());
+        }
         let mut driver = Driver {
             engine: engine.clone(),
             key,

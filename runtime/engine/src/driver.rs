@@ -21,11 +21,11 @@ use stepwell_core::error::{Code, Error};
 use stepwell_core::json::Json;
 use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{INBOX_PAGE_BYTES, InboxEvent, InboxKind, RunChange, RunKey, StoreError};
+use stepwell_store::{INBOX_PAGE_BYTES, InboxEvent, RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-use crate::ask::{Answer, Ask};
+use crate::ask::{Answer, Question};
 use crate::batch::{Writing, ended};
 use crate::clock::{random, real_now_ms};
 use crate::commands::Handle;
@@ -49,7 +49,7 @@ pub(crate) enum Message {
         fresh: bool,
     },
     /// Somebody asks something of it, and waits for the answer.
-    Ask(Ask, Answer),
+    Ask(Question, Answer),
     /// The engine stops: the run is to be left where it is.
     Stop,
     /// What was to be durable is not.
@@ -289,7 +289,7 @@ impl Driver {
                 self.fresh |= fresh && self.module.is_none();
                 self.want();
             }
-            Message::Ask(ask, answer) => self.asked(ask, answer),
+            Message::Ask(question, answer) => self.asked(&question, answer),
             Message::Stop => {
                 let grace = u64::try_from(self.engine.settings().stop_grace.as_millis()).unwrap_or(u64::MAX);
                 self.stop_at.get_or_insert(real_now_ms().saturating_add(grace));
@@ -334,7 +334,12 @@ impl Driver {
         let outputs = self.shared.lock().machine.outputs();
         for output in outputs {
             match output {
-                Output::Append { entry, bytes } => self.writing.entry(entry, bytes),
+                Output::Append { entry, bytes } => {
+                    if entry.record.may_change_unknown() {
+                        self.writing.unknown(self.shared.lock().machine.unknown_count());
+                    }
+                    self.writing.entry(entry, bytes);
+                }
                 Output::Deliver(event) => self.event = Some(event),
                 Output::Send { exchange, request, key, not_after_ms, .. } => {
                     let after = self.writing.hand_over(real_now_ms());
@@ -375,13 +380,8 @@ impl Driver {
 
 /// What came to the inbox, as the machine is told it.
 fn inbox_input(event: InboxEvent) -> Result<Input, String> {
-    match event.kind {
-        InboxKind::Event => {
-            let payload = Json::parse(&event.payload).map_err(|error| error.to_string())?;
-            Ok(Input::Event { id: event.number, name: event.name, payload })
-        }
-        InboxKind::Cancel => Err("a request to cancel comes to the run's task, and is in its journal".to_owned()),
-    }
+    let payload = Json::parse(&event.payload).map_err(|error| error.to_string())?;
+    Ok(Input::Event { id: event.number, name: event.name, payload })
 }
 
 /// Until a real time, or for ever.

@@ -24,7 +24,7 @@ mod timers;
 mod verify;
 mod watch;
 
-pub use ask::AskError;
+pub use ask::{AskError, Asker, Said};
 pub use engine::{Engine, ModuleInfo, check_event};
 #[cfg(feature = "crash-points")]
 pub use points::Observer;

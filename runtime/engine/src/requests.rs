@@ -6,7 +6,7 @@ use stepwell_core::error::Error;
 use stepwell_core::ids::Digest;
 use stepwell_core::json::Json;
 use stepwell_store::{
-    Action, Answer, Delivered, InboxKind, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission,
+    Action, Answer, Delivered, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission,
 };
 
 use crate::clock::real_now_ms;
@@ -57,7 +57,7 @@ impl Engine {
         request: Request,
     ) -> Result<Delivered, StoreError> {
         let (name, payload) = (name.to_owned(), payload.to_string());
-        let event = NewEvent { run, kind: InboxKind::Event, name, payload, dedup: request.dedup };
+        let event = NewEvent { run, name, payload, dedup: request.dedup };
         let delivered = self.put_into_inbox(event, request.answer).await?;
         if !self.message(run, Message::Inbox) {
             let row = self.store().read().run_by_number(run)?;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, Rows};
-use crate::rows::{Append, Delivered, InboxKind, NewEvent, NewModule, NewRun, RunChange, RunKey, Started};
+use crate::rows::{Append, Delivered, NewEvent, NewModule, NewRun, RunChange, RunKey, Started};
 use crate::status::Status;
 use crate::submission::{Action, Kept, Submission};
-use crate::submit::submit;
+use crate::submit::{is_held, submit};
 
 /// A queued write.
 #[derive(Debug)]
@@ -24,7 +24,10 @@ impl Write {
     pub(crate) fn records(&self) -> usize {
         match self {
             Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
-            Self::Append(batch) => batch.entries.len() + batch.logs.len() + usize::from(batch.change.is_some()),
+            Self::Append(batch) => {
+                let rows = [batch.change.is_some(), batch.unknown.is_some(), batch.answer.is_some()];
+                batch.entries.len() + batch.logs.len() + rows.into_iter().filter(|row| *row).count()
+            }
             Self::Event(_) | Self::Module(_) => 1,
             Self::Submit(submission) => submission.actions.iter().map(Action::records).sum::<usize>() + 1,
         }
@@ -123,7 +126,7 @@ pub(crate) fn add(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> Resul
     }
     for (number, (name, payload)) in (1..).zip(&run.inbox) {
         let (name, payload) = (name.clone(), payload.clone());
-        rows.add_event(number, &NewEvent { run: key, kind: InboxKind::Event, name, payload, dedup: None })?;
+        rows.add_event(number, &NewEvent { run: key, name, payload, dedup: None })?;
     }
     for (name, value) in &run.tags {
         rows.add_tag(key, name, value)?;
@@ -149,6 +152,14 @@ fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result
     }
     if let Some(change) = &batch.change {
         change_run(rows, run, change, &mut head)?;
+    }
+    if let Some(unknown) = batch.unknown {
+        rows.set_unknown(run, unknown)?;
+    }
+    if let Some(answer) = &batch.answer
+        && !is_held(rows, answer)?
+    {
+        rows.put_answer(answer)?;
     }
     heads.set(run, head);
     Ok(())

@@ -37,6 +37,18 @@ pub enum StoreError {
         known: u32,
     },
 
+    /// The database was written by an older version, and whoever only reads cannot bring it up to date.
+    #[error(
+        "the database has schema version {found}, which this stepwell brings to {known} before it reads it: start `stepwell serve`, or resume \
+         a run, once"
+    )]
+    OlderSchema {
+        /// The database's version.
+        found: u32,
+        /// The version that this build reads.
+        known: u32,
+    },
+
     /// The database has lost what it had said was durable: it is an older copy, or a part of it is gone. Effects of what is missing may
     /// have happened, and would be repeated.
     #[error(

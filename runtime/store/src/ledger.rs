@@ -48,6 +48,8 @@ pub trait Rows {
     fn add_run(&mut self, run: &NewRun) -> Result<RunKey>;
     /// Writes what the change replaces.
     fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()>;
+    /// Writes how many steps of unknown outcome the run has.
+    fn set_unknown(&mut self, run: RunKey, unknown: u32) -> Result<()>;
     /// Adds a journal entry.
     fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()>;
     /// Adds a line unless its place is taken.

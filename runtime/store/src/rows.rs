@@ -5,6 +5,7 @@
 use stepwell_core::ids::{Digest, RunId};
 
 use crate::status::Status;
+use crate::submission::Answer;
 
 /// A run's number inside the store. Given in the order of the starts, never twice, and not shown outside.
 pub type RunKey = i64;
@@ -60,6 +61,11 @@ pub struct Append {
     pub logs: Vec<LogRow>,
     /// How the run stands after these entries, where that has changed.
     pub change: Option<RunChange>,
+    /// How many steps of unknown outcome the run has after these entries, where that has changed.
+    pub unknown: Option<u32>,
+    /// What a client is answered who asked for this, under its key. An answer that the key holds already stays: the batch is true of
+    /// its run all the same.
+    pub answer: Option<Answer>,
     /// This takes up a failed run again. Without it a run that has ended takes nothing; other ends take nothing at all.
     /// A run that was stopped by a refused batch has to be recovered first.
     pub reopens: bool,
@@ -69,13 +75,26 @@ impl Append {
     /// Entries alone.
     #[must_use]
     pub fn entries(run: RunKey, first_seq: u64, entries: Vec<Vec<u8>>) -> Self {
-        Self { run, first_seq: Some(first_seq), entries, logs: Vec::new(), change: None, reopens: false }
+        Self { first_seq: Some(first_seq), entries, ..Self::nothing(run) }
     }
 
     /// A change of the run alone, by one that does not know its journal.
     #[must_use]
     pub fn change(run: RunKey, change: RunChange) -> Self {
-        Self { run, first_seq: None, entries: Vec::new(), logs: Vec::new(), change: Some(change), reopens: false }
+        Self { change: Some(change), ..Self::nothing(run) }
+    }
+
+    fn nothing(run: RunKey) -> Self {
+        Self {
+            run,
+            first_seq: None,
+            entries: Vec::new(),
+            logs: Vec::new(),
+            change: None,
+            unknown: None,
+            answer: None,
+            reopens: false,
+        }
     }
 
     /// The same batch with this change of the run.
@@ -176,6 +195,8 @@ pub struct RunRow {
     pub outcome: Option<String>,
     /// Recoveries without progress so far.
     pub recoveries: u32,
+    /// How many of its steps have an unknown outcome.
+    pub unknown: u32,
     /// When it was started.
     pub created_at_ms: u64,
     /// When its status was last written.
@@ -222,6 +243,10 @@ pub struct RunFilter {
     pub workflow: Option<String>,
     /// Only the run with this run key.
     pub run_key: Option<String>,
+    /// Only runs that have not ended.
+    pub open: bool,
+    /// Only runs that have steps of unknown outcome.
+    pub unknown: bool,
     /// Only runs with all of these tags.
     pub tags: Vec<(String, String)>,
     /// Only runs that were started at this time or later.
@@ -240,6 +265,8 @@ impl Default for RunFilter {
             status: None,
             workflow: None,
             run_key: None,
+            open: false,
+            unknown: false,
             tags: Vec::new(),
             since_ms: None,
             until_ms: None,
@@ -249,23 +276,11 @@ impl Default for RunFilter {
     }
 }
 
-/// What something in an inbox is. Its order with the others is that of their arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum InboxKind {
-    /// An event for the workflow.
-    #[default]
-    Event,
-    /// A request to cancel. The payload is the error that the workflow is told.
-    Cancel,
-}
-
-/// Something for a run's inbox: an event, or what somebody asks of the run.
+/// An event for a run's inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     /// The run.
     pub run: RunKey,
-    /// What it is.
-    pub kind: InboxKind,
     /// The event's name.
     pub name: String,
     /// JSON.
@@ -288,8 +303,6 @@ pub struct Delivered {
 pub struct InboxEvent {
     /// Its place, from 1, without gaps.
     pub number: u64,
-    /// What it is.
-    pub kind: InboxKind,
     /// Its name.
     pub name: String,
     /// JSON.

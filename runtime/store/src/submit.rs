@@ -8,7 +8,7 @@ use stepwell_core::policy::idempotency;
 use crate::apply::{Heads, Refusal, add, deliver};
 use crate::error::{Result, StoreError};
 use crate::ledger::Rows;
-use crate::rows::{InboxKind, NewEvent, NewRun};
+use crate::rows::{NewEvent, NewRun};
 use crate::submission::{Action, Answer, Kept, Submission};
 
 pub(crate) fn submit(
@@ -47,10 +47,13 @@ fn rule<T>(error: StoreError) -> std::result::Result<T, Refusal> {
 
 /// The claim of a key is its holder's memory; this is the disk's word, whatever that holder remembers.
 fn check_answer(rows: &mut dyn Rows, answer: &Answer) -> std::result::Result<(), Refusal> {
-    match rows.answer(&answer.key)? {
-        Some(first) if idempotency::holds(first.at_ms, first.kept, answer.at_ms) => rule(StoreError::AlreadyAnswered),
-        _ => Ok(()),
-    }
+    if is_held(rows, answer)? { rule(StoreError::AlreadyAnswered) } else { Ok(()) }
+}
+
+/// Whether there is an answer already that holds this one's key.
+pub(crate) fn is_held(rows: &mut dyn Rows, answer: &Answer) -> Result<bool> {
+    let first = rows.answer(&answer.key)?;
+    Ok(first.is_some_and(|first| idempotency::holds(first.at_ms, first.kept, answer.at_ms)))
 }
 
 fn check<'a>(
@@ -90,9 +93,7 @@ fn check_event(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std:
     };
     match first {
         Some(first) => {
-            // A request to cancel says when it was made, and is the same request all the same.
-            let words = event.kind == InboxKind::Cancel || first.payload == event.payload;
-            let same = (first.kind, &first.name) == (event.kind, &event.name) && words;
+            let same = (&first.name, &first.payload) == (&event.name, &event.payload);
             if same { Ok(()) } else { rule(StoreError::EventDiffers) }
         }
         None if head.status.is_finished() => rule(StoreError::Finished { run: event.run, status: head.status }),

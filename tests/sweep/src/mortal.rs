@@ -107,6 +107,10 @@ impl Rows for Noted<'_> {
         self.kinds.insert("a run's status");
         self.rows.change_run(run, change)
     }
+    fn set_unknown(&mut self, run: RunKey, unknown: u32) -> Result<()> {
+        self.kinds.insert("a run's status");
+        self.rows.set_unknown(run, unknown)
+    }
     fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
         self.last = Some(kind(entry));
         self.rows.add_entry(run, seq, entry)

@@ -164,6 +164,18 @@ pub enum Record {
     },
 }
 
+impl Record {
+    /// Whether a step's outcome may be unknown from this entry on that was not before, or the other way round.
+    #[must_use]
+    pub fn may_change_unknown(&self) -> bool {
+        match self {
+            Self::AttemptEnded { outcome, .. } => matches!(outcome, AttemptOutcome::Failed { .. }),
+            Self::Closed { .. } | Self::CancelDelivered | Self::Resolved { .. } | Self::Ended { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// How a run began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Started {

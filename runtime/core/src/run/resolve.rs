@@ -7,7 +7,7 @@ use crate::contract::Operation;
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
 use crate::ids::StepId;
-use crate::journal::entry::{Record, Resolution};
+use crate::journal::entry::{Record, Resolution, StepBegun};
 use crate::json::Json;
 use crate::limits;
 use crate::policy::effect::Outcome;
@@ -51,6 +51,8 @@ pub struct KeyOfRetry {
 /// A step of unknown outcome, and what was sent for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownStep {
+    /// The operation. It grows from step to step of a run.
+    pub op: Operation,
     /// The step.
     pub step: StepId,
     /// Its attempts so far.
@@ -135,8 +137,7 @@ impl Machine {
     /// The steps whose outcome is unknown, and what was sent for them.
     #[must_use]
     pub fn unknown(&self) -> Vec<UnknownStep> {
-        let steps = (0..self.state.ops.len() as Operation).filter_map(|op| self.state.step(op));
-        let unknown = steps.filter(|step| step.phase == Phase::Unknown).map(|step| {
+        let unknown = self.steps_unknown().map(|step| {
             let effects = (1..).zip(&step.effects).filter(|(_, effect)| effect.outcome == Outcome::Unknown);
             let effects = effects.map(|(k, effect)| UnknownEffect {
                 effect: k,
@@ -146,7 +147,8 @@ impl Machine {
                 first_sent_ms: effect.first_sent_ms,
                 last_sent_ms: effect.last_sent_ms,
             });
-            UnknownStep { step: step.begun.step.clone(), attempts: step.attempts, effects: effects.collect() }
+            let StepBegun { op, step: id, .. } = &step.begun;
+            UnknownStep { op: *op, step: id.clone(), attempts: step.attempts, effects: effects.collect() }
         });
         unknown.collect()
     }

@@ -87,12 +87,20 @@ impl Machine {
     /// The steps whose outcome is unknown. Once the run has ended, those too that it did not wait for.
     #[must_use]
     pub fn unknown_steps(&self) -> Vec<StepId> {
+        self.steps_unknown().map(|step| step.begun.step.clone()).collect()
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub fn unknown_count(&self) -> u32 {
+        u32::try_from(self.steps_unknown().count()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn steps_unknown(&self) -> impl Iterator<Item = &Step> {
         let ended = self.state.ended.is_some();
-        let left = |step: &&Step| step.begun.effect != EffectClass::Repeatable && step.has_unknown();
+        let left = |step: &Step| step.begun.effect != EffectClass::Repeatable && step.has_unknown();
         let steps = (0..self.state.ops.len() as Operation).filter_map(|op| self.state.step(op));
-        let unknown =
-            steps.filter(|step| step.phase == Phase::Unknown || ended && step.phase != Phase::Done && left(step));
-        unknown.map(|step| step.begun.step.clone()).collect()
+        steps.filter(move |step| step.phase == Phase::Unknown || ended && step.phase != Phase::Done && left(step))
     }
 
     /// Whether the instance can be dropped: all that it holds, replay brings back.

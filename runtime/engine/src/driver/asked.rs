@@ -4,16 +4,19 @@ use stepwell_core::run::{Granted, Machine, Refusal};
 use stepwell_store::{RunChange, Status};
 
 use super::Driver;
-use crate::ask::{Answer, Ask, AskError, Said};
+use crate::ask::{Answer, Ask, AskError, Question, Said};
 use crate::clock::{random, real_now_ms};
 use crate::commands::Shared;
 
 impl Driver {
-    pub(super) fn asked(&mut self, ask: Ask, answer: Answer) {
+    pub(super) fn asked(&mut self, question: &Question, answer: Answer) {
+        // Handed over first: what is asked, what follows from it for the row and what is kept for the client are one commit.
+        self.carry_out();
+        let ask = &question.ask;
         let decided = {
             let mut shared = self.shared.lock();
             let Shared { machine, clock, .. } = &mut *shared;
-            if let Ask::Resume { on: Some((digest, entries)), .. } = &ask
+            if let Ask::Resume { on: Some((digest, entries)), .. } = ask
                 && machine.ended().is_none()
             {
                 if self.module.is_some() || machine.entries() != *entries {
@@ -23,11 +26,14 @@ impl Driver {
                 }
                 machine.repin(digest.clone(), clock.now_ms());
             }
-            decide(machine, &ask, clock.now_ms())
+            decide(machine, ask, clock.now_ms())
         };
         let decided = decided.map(|said| self.as_set_aside(&ask, said));
         if let Ok(said) = &decided {
-            self.granted(&ask, said.granted());
+            self.granted(ask, said.granted());
+            if let Some(kept) = question.kept(said) {
+                self.writing.keep(kept);
+            }
         }
         self.carry_out();
         // Also a refusal is only true of what is on disk.

@@ -6,15 +6,15 @@ use std::future::Future;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use stepwell_core::error::{Code, Error};
-use stepwell_engine::store::Submission;
-use stepwell_engine::{AskError, Engine, Granted, Refusal, RunRef};
+use stepwell_core::ids::RunId;
+use stepwell_engine::{AskError, Asker, Engine, Granted, Refusal, RunRef, Said};
 use utoipa::ToSchema;
 
 use super::app::App;
 use super::auth::Scope;
-use super::keyed::{Reply, once};
+use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Name, Post};
 use super::steer::Accepted;
@@ -38,8 +38,8 @@ pub(crate) struct Why {
     )
 )]
 pub(crate) async fn cancel(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
-    let (by, reason) = asked(&post, "cancelled")?;
-    ask(&app, name, &post, "cancel", |engine, run| async move { engine.cancel(&run, &by, &reason).await }).await
+    let reason = asked(&post, "cancelled")?;
+    ask(&app, name, &post, "cancel", |engine, run, by| async move { engine.cancel(&run, by, &reason).await }).await
 }
 
 /// End a run at once. No code of it runs any more; what may have happened stays unknown, and listed.
@@ -53,8 +53,9 @@ pub(crate) async fn cancel(State(app): State<App>, name: Name, post: Post) -> Re
     )
 )]
 pub(crate) async fn terminate(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
-    let (by, reason) = asked(&post, "terminated")?;
-    ask(&app, name, &post, "terminate", |engine, run| async move { engine.terminate(&run, &by, &reason).await }).await
+    let reason = asked(&post, "terminated")?;
+    ask(&app, name, &post, "terminate", |engine, run, by| async move { engine.terminate(&run, by, &reason).await })
+        .await
 }
 
 /// Pause a run. No attempt starts, no timer fires and its workflow is told nothing until it is resumed.
@@ -68,8 +69,8 @@ pub(crate) async fn terminate(State(app): State<App>, name: Name, post: Post) ->
     )
 )]
 pub(crate) async fn pause(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
-    let (by, reason) = asked(&post, "paused")?;
-    ask(&app, name, &post, "pause", |engine, run| async move { engine.pause(&run, &by, &reason).await }).await
+    let reason = asked(&post, "paused")?;
+    ask(&app, name, &post, "pause", |engine, run, by| async move { engine.pause(&run, by, &reason).await }).await
 }
 
 /// Take a run up again that was paused, or set aside by the engine.
@@ -83,44 +84,65 @@ pub(crate) async fn pause(State(app): State<App>, name: Name, post: Post) -> Res
     )
 )]
 pub(crate) async fn resume(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
-    let (by, _) = asked(&post, "resumed")?;
-    ask(&app, name, &post, "resume", |engine, run| async move { engine.resume(&run, &by, None).await }).await
+    asked(&post, "resumed")?;
+    ask(&app, name, &post, "resume", |engine, run, by| async move { engine.resume(&run, by, None).await }).await
 }
 
-/// Who asks, and why.
-fn asked(post: &Post, what: &str) -> Result<(String, String), Problem> {
+/// Why it is asked.
+fn asked(post: &Post, what: &str) -> Result<String, Problem> {
     post.principal.may(Scope::Run)?;
     let why: Why = post.json_or_default()?;
-    let by = post.principal.name.clone();
-    let reason = why.reason.unwrap_or_else(|| format!("the run was {what} by {by:?}"));
-    Ok((by, reason))
+    Ok(why.reason.unwrap_or_else(|| format!("the run was {what} by {:?}", post.principal.name)))
 }
 
-/// Asks it of the run. The answer is kept under the request's key after it is true: where the process dies between the two, a
-/// repetition is answered by the run itself.
+/// Whoever asks by this request. What `body` makes of the answer is kept under the request's key, in the commit that has what was
+/// asked: so a repetition is answered as the first one was, whenever the process dies.
+pub(super) fn asker(
+    by: &str,
+    keyed: Option<Keyed>,
+    status: StatusCode,
+    body: impl Fn(&Said) -> Value + Send + Sync + 'static,
+) -> Asker {
+    let asker = Asker::from(by);
+    match keyed {
+        Some(keyed) => asker.keeping(move |said| keyed.answer(status, &body(said), false)),
+        None => asker,
+    }
+}
+
+/// Asks it of the run.
 async fn ask<F, W>(app: &App, name: Name, post: &Post, what: &'static str, put: F) -> Result<Reply, Problem>
 where
-    F: FnOnce(Engine, RunRef) -> W + Send + 'static,
+    F: FnOnce(Engine, RunRef, Asker) -> W + Send + 'static,
     W: Future<Output = Result<Granted, AskError>> + Send + 'static,
 {
-    let shared = app.clone();
+    let (shared, by) = (app.clone(), post.principal.name.clone());
     once(app, post.keyed.clone(), move |keyed| async move {
         let row = shared.run(&name.0)?;
         let run = RunRef { id: row.run.clone(), key: row.key };
-        let granted = put(shared.engine.clone(), run).await?;
-        let mut body = json!({ "run": row.run, "accepted": what });
-        match granted {
-            Granted::Now => {}
-            Granted::OnResume => body["when"] = json!("once_resumed"),
-            Granted::Already => body["when"] = json!("already"),
-        }
-        if let Some(keyed) = keyed {
-            let answer = Some(keyed.answer(StatusCode::ACCEPTED, &body, false));
-            let _ = shared.engine.store().submit(Submission { actions: Vec::new(), answer }).await?;
-        }
-        Ok(Reply::new(StatusCode::ACCEPTED, body))
+        let id = row.run.clone();
+        let by = asker(&by, keyed, StatusCode::ACCEPTED, move |said| accepted(&id, what, said.granted()));
+        let granted = put(shared.engine.clone(), run, by).await?;
+        Ok(Reply::new(StatusCode::ACCEPTED, accepted(&row.run, what, granted)))
     })
     .await
+}
+
+fn accepted(run: &RunId, what: &str, granted: Granted) -> Value {
+    let mut body = json!({ "run": run, "accepted": what });
+    if let Some(when) = when(granted) {
+        body["when"] = when.into();
+    }
+    body
+}
+
+/// When it takes its course, where that is not now.
+pub(super) fn when(granted: Granted) -> Option<&'static str> {
+    match granted {
+        Granted::Now => None,
+        Granted::OnResume => Some("once_resumed"),
+        Granted::Already => Some("already"),
+    }
 }
 
 impl From<AskError> for Problem {

@@ -15,6 +15,7 @@ mod runs;
 mod server;
 mod starts;
 mod steer;
+mod steps;
 mod stream;
 mod tokens;
 mod views;
@@ -78,6 +79,8 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(asks::pause))
         .routes(routes!(asks::resume))
         .routes(routes!(steer::event))
+        .routes(routes!(steps::list))
+        .routes(routes!(steps::resolve))
         .routes(routes!(tokens::create, tokens::list))
         .routes(routes!(tokens::rotate))
         .routes(routes!(tokens::revoke))

@@ -34,6 +34,9 @@ pub(crate) struct Run {
     detail: Option<String>,
     /// Until when at the latest, in ms since the Unix epoch, where that is known.
     until_ms: Option<u64>,
+    /// How many of its steps have an unknown outcome, where some have: `/v1/steps?run=` lists them.
+    #[schema(required = false)]
+    unknown_steps: Option<u32>,
     /// When it was started, in ms since the Unix epoch.
     created_at_ms: u64,
     /// When its status was last written, in ms since the Unix epoch.
@@ -77,6 +80,7 @@ pub(crate) fn run(row: &RunRow) -> Value {
         ("statusText", row.status_text.clone().map(Value::from)),
         ("detail", row.detail.clone().or(begins).map(Value::from)),
         ("untilMs", row.wake_at_ms.map(Value::from)),
+        ("unknownSteps", (row.unknown > 0).then(|| row.unknown.into())),
         (if row.status == Status::Succeeded { "result" } else { "error" }, row.outcome.as_deref().map(tree)),
     ];
     for (name, value) in said {
@@ -102,6 +106,7 @@ pub(crate) fn new_run(new: &NewRun) -> Value {
         tags: new.tags.iter().cloned().collect::<std::collections::BTreeMap<_, _>>().into_iter().collect(),
         outcome: None,
         recoveries: 0,
+        unknown: 0,
         created_at_ms: new.created_at_ms,
         changed_at_ms: new.created_at_ms,
     })

@@ -1,4 +1,4 @@
-//! `stepwell steps`: steps of unknown outcome in a data directory, and what a person has found out of them.
+//! `stepwell steps`: steps of unknown outcome in a data directory or on a server, and what a person has found out of them.
 
 use std::process::ExitCode;
 
@@ -8,10 +8,11 @@ use stepwell_core::ids::RunId;
 use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
 use stepwell_core::run::{Machine, Mode};
-use stepwell_engine::store::{self, Reads, RunFilter, RunRow, StoreError};
+use stepwell_engine::store::{self, Reads, RunFilter, RunRow};
 use stepwell_engine::{AskError, Finding, Granted, Resolved, RunRef, UnknownStep, found_error};
 
 use super::exit::Exit;
+use super::remote::{self, NamedServerArgs, Word};
 use super::render::clock;
 use super::stdout::Stdout;
 use super::{BY, DataDir, DurabilityArg, open};
@@ -21,6 +22,7 @@ use super::{BY, DataDir, DurabilityArg, open};
 #[command(after_help = "\
 Examples:
   stepwell steps list
+  stepwell steps list --url https://flows.example
   stepwell steps resolve run_0198c1a2b3c4d5e6f708192a3b4c5d6e charge --succeeded '{\"id\":\"ch_1\"}' --evidence 'seen in the bank statement'
   stepwell steps resolve run_0198c1a2b3c4d5e6f708192a3b4c5d6e charge --failed 'the card was declined' --evidence 'asked the bank'
   stepwell steps resolve run_0198c1a2b3c4d5e6f708192a3b4c5d6e charge --retry --evidence 'the bank knows nothing of it'")]
@@ -44,9 +46,11 @@ enum StepsCommand {
         json: bool,
         #[command(flatten)]
         data_dir: DataDir,
+        #[command(flatten)]
+        server: NamedServerArgs,
     },
-    /// Say what became of a step whose outcome is unknown. It is recorded with the evidence; the run goes on with it when it is
-    /// resumed: `stepwell run --resume RUN`.
+    /// Say what became of a step whose outcome is unknown. It is recorded with the evidence, and the run goes on with it: on a server
+    /// at once, in a data directory when it is resumed with `stepwell run --resume RUN`.
     Resolve(ResolveArgs),
 }
 
@@ -69,19 +73,29 @@ struct ResolveArgs {
     /// How you found it out. It stands in the journal.
     #[arg(long, value_name = "TEXT")]
     evidence: String,
-    /// Who you are. It stands in the journal.
-    #[arg(long, value_name = "NAME", default_value = BY)]
-    by: String,
+    /// Who you are, where you write to a data directory. It stands in the journal. A server knows it by the token.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
     /// As JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     data_dir: DataDir,
+    #[command(flatten)]
+    server: NamedServerArgs,
 }
 
 pub(super) async fn run(args: StepsArgs) -> ExitCode {
     let answer = match args.command {
-        StepsCommand::List { run, all, json, data_dir } => list(&data_dir, run.as_deref(), all, json),
+        StepsCommand::List { run, all, json, data_dir, server } => {
+            let mut stdout = Stdout::default();
+            match server.server() {
+                Some(server) => {
+                    remote::steps(&server, run.as_deref(), !all, |step| show(&mut stdout, step, json)).await
+                }
+                None => list(&data_dir, run.as_deref(), all, |step| show(&mut stdout, step, json)),
+            }
+        }
         StepsCommand::Resolve(args) => resolve(args).await,
     };
     match answer {
@@ -90,7 +104,7 @@ pub(super) async fn run(args: StepsArgs) -> ExitCode {
     }
 }
 
-fn list(data_dir: &DataDir, run: Option<&str>, all: bool, json: bool) -> Result<(), ExitCode> {
+fn list(data_dir: &DataDir, run: Option<&str>, all: bool, mut show: impl FnMut(&Value)) -> Result<(), ExitCode> {
     let reads = store::read_only(&data_dir.data_dir).map_err(|error| Exit::Usage.with(error))?;
     let failed = |error| Exit::Failed.with(error);
     let rows =
@@ -101,27 +115,23 @@ fn list(data_dir: &DataDir, run: Option<&str>, all: bool, json: bool) -> Result<
                     Exit::Usage.with(format!("there is no run {run} in {}", data_dir.data_dir.display()))
                 })?]
             }
-            None if all => reads.runs(&RunFilter { limit: u32::MAX, ..RunFilter::default() }).map_err(failed)?.runs,
-            None => unfinished(&reads).map_err(failed)?,
+            None => {
+                let filter = RunFilter { unknown: true, open: !all, limit: u32::MAX, ..RunFilter::default() };
+                let list = reads.runs(&filter).map_err(failed)?;
+                for run in list.unreadable {
+                    anstream::eprintln!("run number {} cannot be read: {}", run.key, printable(&run.reason));
+                }
+                list.runs
+            }
         };
-    let mut stdout = Stdout::default();
     for row in rows {
         // A run that cannot be read hides no other.
         match unknown(&reads, &row) {
-            Ok(steps) => steps.iter().for_each(|step| show(&mut stdout, &row, step, json)),
+            Ok(steps) => steps.iter().for_each(|step| show(&as_json(&row, step))),
             Err(error) => anstream::eprintln!("run {} cannot be read: {}", row.run, printable(&error)),
         }
     }
     Ok(())
-}
-
-fn unfinished(reads: &dyn Reads) -> Result<Vec<RunRow>, StoreError> {
-    let (runs, unreadable) = reads.unfinished()?;
-    for run in unreadable {
-        anstream::eprintln!("run number {} cannot be read: {}", run.key, printable(&run.reason));
-    }
-    let rows: Result<Vec<_>, _> = runs.iter().map(|run| reads.run_by_number(run.key)).collect();
-    Ok(rows?.into_iter().flatten().collect())
 }
 
 fn unknown(reads: &dyn Reads, row: &RunRow) -> Result<Vec<UnknownStep>, String> {
@@ -130,52 +140,76 @@ fn unknown(reads: &dyn Reads, row: &RunRow) -> Result<Vec<UnknownStep>, String> 
     Machine::load(entries, None, Mode::Verify).map(|machine| machine.unknown()).map_err(|error| error.to_string())
 }
 
-fn show(stdout: &mut Stdout, row: &RunRow, step: &UnknownStep, json: bool) {
+/// As the API says it.
+fn as_json(row: &RunRow, step: &UnknownStep) -> Value {
+    let effects = step.effects.iter().map(|e| {
+        json!({
+            "effect": e.effect, "method": e.method, "url": e.url, "key": e.key, "firstSentMs": e.first_sent_ms,
+            "lastSentMs": e.last_sent_ms,
+        })
+    });
+    json!({
+        "run": row.run, "workflow": row.workflow, "runStatus": row.status.as_str(), "step": step.step.to_string(),
+        "status": "unknown", "attempts": step.attempts, "effects": effects.collect::<Vec<_>>(),
+    })
+}
+
+fn show(stdout: &mut Stdout, step: &Value, json: bool) {
     if json {
-        let effects: Vec<Value> = step
-            .effects
-            .iter()
-            .map(|e| {
-                json!({
-                    "effect": e.effect, "method": e.method, "url": e.url, "key": e.key, "firstSentMs": e.first_sent_ms,
-                    "lastSentMs": e.last_sent_ms,
-                })
-            })
-            .collect();
-        let object = json!({
-            "run": row.run, "workflow": row.workflow, "runStatus": row.status.as_str(), "step": step.step.to_string(),
-            "attempts": step.attempts, "effects": effects,
-        });
-        stdout.line(object);
+        stdout.line(step);
         return;
     }
-    stdout.line(printable(&format!("{}  {}  {} ({})", row.run, step.step, row.workflow, row.status)));
-    for e in &step.effects {
-        let key = e.key.as_ref().map(|key| format!(", key {key}")).unwrap_or_default();
-        let times = if e.first_sent_ms == e.last_sent_ms {
-            String::new()
-        } else {
-            format!(", first {}", clock(e.first_sent_ms))
-        };
-        stdout.line(printable(&format!("    {} {} sent {}{times}{key}", e.method, e.url, clock(e.last_sent_ms))));
+    let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+    let (run, id, workflow) = (text(&step["run"]), text(&step["step"]), text(&step["workflow"]));
+    stdout.line(printable(&format!("{run}  {id}  {workflow} ({})", text(&step["runStatus"]))));
+    let effects = step["effects"].as_array().map_or(&[][..], Vec::as_slice);
+    for e in effects {
+        let at = |name: &str| e[name].as_u64().unwrap_or_default();
+        let (first_ms, last_ms) = (at("firstSentMs"), at("lastSentMs"));
+        let key = e["key"].as_str().map(|key| format!(", key {key}")).unwrap_or_default();
+        let times = if first_ms == last_ms { String::new() } else { format!(", first {}", clock(first_ms)) };
+        let (method, url) = (text(&e["method"]), text(&e["url"]));
+        stdout.line(printable(&format!("    {method} {url} sent {}{times}{key}", clock(last_ms))));
     }
-    if step.effects.is_empty() {
+    if effects.is_empty() {
         stdout.line("    something of it was done, and its last attempt was lost before it could say so");
     }
 }
 
 async fn resolve(args: ResolveArgs) -> Result<(), ExitCode> {
-    let finding = match (&args.succeeded, &args.failed) {
-        (Some(text), _) => {
-            let value = Json::parse(text).map_err(|error| Exit::Usage.with(format!("--succeeded: {error}")))?;
-            Finding::Succeeded(value)
-        }
-        (None, Some(message)) => Finding::Failed(found_error(message)),
-        (None, None) => Finding::Retry,
-    };
+    let value = args.succeeded.as_deref().map(Json::parse).transpose();
+    let value = value.map_err(|error| Exit::Usage.with(format!("--succeeded: {error}")))?;
     if args.evidence.trim().is_empty() {
         return Err(Exit::Usage.with("--evidence: say how you found it out; it stands in the journal"));
     }
+    let mut stdout = Stdout::default();
+    if let Some(server) = args.server.server() {
+        if args.by.is_some() {
+            return Err(Exit::Usage.with("--by: the server knows who you are by your token"));
+        }
+        let word = match (&value, &args.failed) {
+            (Some(value), _) => Word::Succeeded(value),
+            (None, Some(message)) => Word::Failed(message),
+            (None, None) => Word::Retry,
+        };
+        let resolved = remote::resolve_step(&server, (&args.run, &args.step), word, &args.evidence).await?;
+        said(&mut stdout, args.json, &resolved);
+        return Ok(());
+    }
+    let finding = match (value, &args.failed) {
+        (Some(value), _) => Finding::Succeeded(value),
+        (None, Some(message)) => Finding::Failed(found_error(message)),
+        (None, None) => Finding::Retry,
+    };
+    let resolved = resolve_here(&args, finding).await?;
+    said(&mut stdout, args.json, &resolved);
+    if !args.json {
+        anstream::eprintln!("To go on with the run: stepwell run --resume {}", args.run);
+    }
+    Ok(())
+}
+
+async fn resolve_here(args: &ResolveArgs, finding: Finding) -> Result<Value, ExitCode> {
     let outside = open::Outside { secrets: &[], allow_net: &[] };
     let engine =
         open::engine(&args.data_dir.data_dir, DurabilityArg::Disk, &outside, |settings| settings.drives = false)?;
@@ -184,30 +218,41 @@ async fn resolve(args: ResolveArgs) -> Result<(), ExitCode> {
         Exit::Usage.with(format!("there is no run {} in {}", args.run, args.data_dir.data_dir.display()))
     })?;
     let run = RunRef { id: row.run, key: row.key };
-    let resolved = engine.resolve(&run, &args.step, finding, &args.evidence, &args.by).await;
+    let by = args.by.as_deref().unwrap_or(BY);
+    let resolved = engine.resolve(&run, &args.step, finding, &args.evidence, by).await;
     engine.stop().await;
     let resolved = resolved.map_err(|error| {
         let exit = if matches!(error, AskError::Refused(_)) { Exit::Usage } else { Exit::Failed };
         exit.with(error)
     })?;
-    said(&mut Stdout::default(), &args, &run, &resolved);
-    Ok(())
+    Ok(answer(&run, &resolved))
 }
 
-fn said(stdout: &mut Stdout, args: &ResolveArgs, run: &RunRef, resolved: &Resolved) {
-    if args.json {
-        let keys: Vec<Value> =
-            resolved.keys.iter().map(|k| json!({ "effect": k.effect, "key": k.key, "kept": k.kept })).collect();
-        let object = json!({
-            "run": run.id, "step": resolved.step.to_string(), "keys": keys, "givenUp": resolved.given_up,
-            "paused": resolved.granted == Granted::OnResume,
-        });
-        stdout.line(object);
+/// As the API says it.
+fn answer(run: &RunRef, resolved: &Resolved) -> Value {
+    let keys = resolved.keys.iter().map(|k| json!({ "effect": k.effect, "key": k.key, "kept": k.kept }));
+    let mut object = json!({
+        "run": run.id, "step": resolved.step.to_string(), "keys": keys.collect::<Vec<_>>(),
+    });
+    if let Some(error) = &resolved.given_up {
+        object["givenUp"] = json!(error);
+    }
+    if resolved.granted == Granted::OnResume {
+        object["when"] = "once_resumed".into();
+    }
+    object
+}
+
+fn said(stdout: &mut Stdout, json: bool, resolved: &Value) {
+    if json {
+        stdout.line(resolved);
         return;
     }
-    stdout.line(printable(&format!("step {} of run {} is resolved", resolved.step, run.id)));
-    for key in &resolved.keys {
-        let text = match (&key.key, key.kept) {
+    let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+    let (step, run) = (text(&resolved["step"]), text(&resolved["run"]));
+    stdout.line(printable(&format!("step {step} of run {run} is resolved")));
+    for key in resolved["keys"].as_array().into_iter().flatten() {
+        let text = match (key["key"].as_str(), key["kept"] == true) {
             (Some(name), true) => format!("  its request is repeated under the same key, {name}"),
             (Some(name), false) => {
                 format!("  the other side may have forgotten key {name}: its request is sent under a new one")
@@ -216,8 +261,12 @@ fn said(stdout: &mut Stdout, args: &ResolveArgs, run: &RunRef, resolved: &Resolv
         };
         stdout.line(printable(&text));
     }
-    if let Some(error) = &resolved.given_up {
-        stdout.line(printable(&format!("  it is not tried again, and fails: {error}")));
+    if resolved["givenUp"].is_object() {
+        let error = &resolved["givenUp"];
+        let (code, message) = (text(&error["code"]), text(&error["message"]));
+        stdout.line(printable(&format!("  it is not tried again, and fails: {code}: {message}")));
     }
-    anstream::eprintln!("To go on with the run: stepwell run --resume {}", run.id);
+    if resolved["when"] == "once_resumed" {
+        stdout.line("  the run is paused, and goes on with it once it is resumed");
+    }
 }

@@ -193,6 +193,12 @@ impl Rows for Transaction<'_> {
         Ok(())
     }
 
+    fn set_unknown(&mut self, run: RunKey, unknown: u32) -> Result<()> {
+        let before = std::mem::replace(&mut self.state.run_mut(run)?.row.unknown, unknown);
+        self.on_undo(move |state| state.run_mut(run).map(|found| found.row.unknown = before));
+        Ok(())
+    }
+
     fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
         let journal = &mut self.state.run_mut(run)?.journal;
         if journal.len() as u64 != seq {
@@ -383,6 +389,7 @@ fn queued_row(key: RunKey, run: &NewRun) -> RunRow {
         tags: sorted(&run.tags),
         outcome: None,
         recoveries: 0,
+        unknown: 0,
         created_at_ms: run.created_at_ms,
         changed_at_ms: run.created_at_ms,
     }
@@ -393,6 +400,6 @@ fn sorted(tags: &[(String, String)]) -> Vec<(String, String)> {
 }
 
 fn inbox_event(number: u64, event: &NewEvent) -> InboxEvent {
-    let NewEvent { kind, name, payload, .. } = event.clone();
-    InboxEvent { number, kind, name, payload }
+    let NewEvent { name, payload, .. } = event.clone();
+    InboxEvent { number, name, payload }
 }

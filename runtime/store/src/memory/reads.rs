@@ -76,6 +76,8 @@ impl Reads for MemoryReads {
             filter.status.is_none_or(|status| row.status == status)
                 && filter.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
                 && filter.run_key.as_ref().is_none_or(|run_key| row.run_key.as_ref() == Some(run_key))
+                && !(filter.open && row.status.is_finished())
+                && !(filter.unknown && row.unknown == 0)
                 && filter.tags.iter().all(|tag| row.tags.contains(tag))
                 && filter.since_ms.is_none_or(|since_ms| row.created_at_ms >= since_ms)
                 && filter.until_ms.is_none_or(|until_ms| row.created_at_ms < until_ms)

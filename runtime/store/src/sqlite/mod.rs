@@ -185,6 +185,7 @@ pub fn read_only(directory: &Path) -> Result<SqliteReads> {
     }
     let connection = open_to_read(&file)?;
     schema::refuse_newer(&connection)?;
+    schema::refuse_older(&connection)?;
     Ok(SqliteReads::new(Arc::new(Pool::new(file))))
 }
 

@@ -137,7 +137,7 @@ impl Reads for SqliteReads {
     }
 
     fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>> {
-        let sql = "SELECT number, kind, name, payload FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
+        let sql = "SELECT number, name, payload FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
         self.0.query(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let events = statement.query_map([run, signed(after)], inbox_event)?;
@@ -181,6 +181,12 @@ fn conditions(filter: &RunFilter) -> (String, Vec<Box<dyn rusqlite::ToSql>>) {
     }
     if let Some(until_ms) = filter.until_ms {
         and("created_at_ms <", Box::new(signed(until_ms)));
+    }
+    if filter.open {
+        conditions += &format!(" AND (status < {FIRST_FINISHED_CODE} OR status > {LAST_FINISHED_CODE})");
+    }
+    if filter.unknown {
+        conditions += " AND unknown > 0";
     }
     for (name, value) in &filter.tags {
         values.extend([Box::new(name.clone()) as Box<dyn rusqlite::ToSql>, Box::new(value.clone())]);
@@ -228,7 +234,7 @@ pub(super) fn one_run(
 }
 
 const RUN_COLUMNS: &str = "id, run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
-    created_at_ms, changed_at_ms, tags";
+    created_at_ms, changed_at_ms, tags, unknown";
 
 fn run_row(row: &Row<'_>) -> Result<RunRow> {
     let code: i64 = row.get(5)?;
@@ -248,7 +254,8 @@ fn run_row(row: &Row<'_>) -> Result<RunRow> {
         created_at_ms: unsigned(row.get(10)?),
         changed_at_ms: unsigned(row.get(11)?),
         tags: row.get::<_, Option<String>>(12)?.map_or(Ok(Vec::new()), |text| tags_of(&text))?,
-        outcome: row.get(13)?,
+        unknown: row.get(13)?,
+        outcome: row.get(14)?,
     })
 }
 

@@ -10,7 +10,7 @@ use super::client_reads;
 
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, Rows};
-use crate::rows::{InboxEvent, InboxKind, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::rows::{InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::submission::{Answer, Token};
 
@@ -114,6 +114,11 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
+    fn set_unknown(&mut self, run: RunKey, unknown: u32) -> Result<()> {
+        self.execute("UPDATE runs SET unknown = ?2 WHERE id = ?1", params![run, unknown])?;
+        Ok(())
+    }
+
     fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
         self.add("INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)", params![run, signed(seq), entry])
     }
@@ -146,14 +151,14 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>> {
-        let sql = "SELECT number, kind, name, payload FROM inbox WHERE run = ?1 AND dedup = ?2";
+        let sql = "SELECT number, name, payload FROM inbox WHERE run = ?1 AND dedup = ?2";
         self.find(sql, params![run, dedup], inbox_event)
     }
 
     fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()> {
         self.add(
-            "INSERT INTO inbox (run, number, kind, name, dedup, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![event.run, signed(number), kind_code(event.kind), event.name, event.dedup, event.payload],
+            "INSERT INTO inbox (run, number, name, dedup, payload) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![event.run, signed(number), event.name, event.dedup, event.payload],
         )
     }
 
@@ -270,26 +275,9 @@ impl Rows for SqliteRows<'_> {
     }
 }
 
-/// The number that is stored for a kind. Never renumbered: databases hold them.
-fn kind_code(kind: InboxKind) -> i64 {
-    match kind {
-        InboxKind::Event => 0,
-        InboxKind::Cancel => 1,
-    }
-}
-
-fn inbox_kind(code: i64) -> rusqlite::Result<InboxKind> {
-    match code {
-        0 => Ok(InboxKind::Event),
-        1 => Ok(InboxKind::Cancel),
-        other => Err(rusqlite::Error::IntegralValueOutOfRange(1, other)),
-    }
-}
-
-/// Something of an inbox: its number, kind, name and payload.
+/// An event of an inbox: its number, name and payload.
 pub(super) fn inbox_event(row: &rusqlite::Row<'_>) -> rusqlite::Result<InboxEvent> {
-    let kind = inbox_kind(row.get(1)?)?;
-    Ok(InboxEvent { number: unsigned(row.get(0)?), kind, name: row.get(2)?, payload: row.get(3)? })
+    Ok(InboxEvent { number: unsigned(row.get(0)?), name: row.get(1)?, payload: row.get(2)? })
 }
 
 /// A run's tags as its row has them, so that it is shown without looking elsewhere.

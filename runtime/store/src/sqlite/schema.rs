@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1.
-const MIGRATIONS: &[&str] = &[FIRST];
+const MIGRATIONS: &[&str] = &[FIRST, SERVED];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
@@ -15,6 +15,16 @@ pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
     let known = MIGRATIONS.len() as u32;
     if found > known {
         return Err(StoreError::NewerSchema { found, known });
+    }
+    Ok(())
+}
+
+/// Refuses a database whose tables are those of an older version, where nothing is to be written.
+pub(super) fn refuse_older(connection: &Connection) -> Result<()> {
+    let found = version(connection)?;
+    let known = MIGRATIONS.len() as u32;
+    if found < known {
+        return Err(StoreError::OlderSchema { found, known });
     }
     Ok(())
 }
@@ -55,42 +65,12 @@ CREATE TABLE runs (
     recoveries    INTEGER NOT NULL DEFAULT 0,
     created_at_ms INTEGER NOT NULL,
     changed_at_ms INTEGER NOT NULL,
-    inbox_seen    INTEGER NOT NULL DEFAULT 0,
-    tags          TEXT,
     detail        TEXT,
     status_text   TEXT,
     outcome       TEXT
 ) STRICT;
 CREATE INDEX runs_by_status ON runs (status, id);
 CREATE INDEX runs_by_workflow ON runs (workflow, id);
-CREATE INDEX runs_by_workflow_and_status ON runs (workflow, status, id);
-
--- How many runs there are of each kind, so that nobody counts them one by one.
-CREATE TABLE counts (
-    workflow TEXT NOT NULL,
-    status   INTEGER NOT NULL,
-    n        INTEGER NOT NULL,
-    PRIMARY KEY (workflow, status)
-) STRICT, WITHOUT ROWID;
-CREATE TRIGGER run_added AFTER INSERT ON runs BEGIN
-    INSERT INTO counts (workflow, status, n) VALUES (new.workflow, new.status, 1)
-        ON CONFLICT (workflow, status) DO UPDATE SET n = n + 1;
-END;
-CREATE TRIGGER run_moved AFTER UPDATE OF status ON runs WHEN old.status <> new.status BEGIN
-    UPDATE counts SET n = n - 1 WHERE workflow = old.workflow AND status = old.status;
-    INSERT INTO counts (workflow, status, n) VALUES (new.workflow, new.status, 1)
-        ON CONFLICT (workflow, status) DO UPDATE SET n = n + 1;
-END;
-CREATE TRIGGER run_removed AFTER DELETE ON runs BEGIN
-    UPDATE counts SET n = n - 1 WHERE workflow = old.workflow AND status = old.status;
-END;
-
-CREATE TABLE tags (
-    name  TEXT NOT NULL,
-    value TEXT NOT NULL,
-    run   INTEGER NOT NULL,
-    PRIMARY KEY (name, value, run)
-) STRICT, WITHOUT ROWID;
 
 CREATE TABLE journal (
     run   INTEGER NOT NULL,
@@ -123,7 +103,6 @@ CREATE TABLE timers (
 CREATE TABLE inbox (
     run     INTEGER NOT NULL,
     number  INTEGER NOT NULL,
-    kind    INTEGER NOT NULL,
     name    TEXT NOT NULL,
     dedup   TEXT,
     payload TEXT NOT NULL,
@@ -138,6 +117,70 @@ CREATE TABLE modules (
     description TEXT NOT NULL,
     bytes       BLOB NOT NULL
 ) STRICT;
+";
+
+/// For a server: what its clients ask for. The table of runs is made anew, so that its long columns stay the last ones. What is unknown of
+/// earlier runs is found by whoever looks at them: their journals say it.
+const SERVED: &str = "
+ALTER TABLE runs RENAME TO earlier_runs;
+DROP INDEX runs_by_status;
+DROP INDEX runs_by_workflow;
+CREATE TABLE runs (
+    id            INTEGER PRIMARY KEY,
+    run           TEXT NOT NULL UNIQUE,
+    workflow      TEXT NOT NULL,
+    digest        TEXT NOT NULL,
+    run_key       TEXT UNIQUE,
+    status        INTEGER NOT NULL,
+    wake_at_ms    INTEGER,
+    recoveries    INTEGER NOT NULL DEFAULT 0,
+    created_at_ms INTEGER NOT NULL,
+    changed_at_ms INTEGER NOT NULL,
+    inbox_seen    INTEGER NOT NULL DEFAULT 0,
+    unknown       INTEGER NOT NULL DEFAULT 0,
+    tags          TEXT,
+    detail        TEXT,
+    status_text   TEXT,
+    outcome       TEXT
+) STRICT;
+INSERT INTO runs (id, run, workflow, digest, run_key, status, wake_at_ms, recoveries, created_at_ms, changed_at_ms, unknown, detail,
+                  status_text, outcome)
+    SELECT id, run, workflow, digest, run_key, status, wake_at_ms, recoveries, created_at_ms, changed_at_ms,
+           CASE WHEN status = 10 THEN 0 ELSE 1 END, detail, status_text, outcome FROM earlier_runs;
+DROP TABLE earlier_runs;
+CREATE INDEX runs_by_status ON runs (status, id);
+CREATE INDEX runs_by_workflow ON runs (workflow, id);
+-- Few runs at any time, so that whoever asks for them looks at no other.
+CREATE INDEX runs_with_unknown ON runs (id) WHERE unknown > 0;
+CREATE INDEX runs_by_workflow_and_status ON runs (workflow, status, id);
+
+-- How many runs there are of each kind, so that nobody counts them one by one.
+CREATE TABLE counts (
+    workflow TEXT NOT NULL,
+    status   INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    PRIMARY KEY (workflow, status)
+) STRICT, WITHOUT ROWID;
+INSERT INTO counts (workflow, status, n) SELECT workflow, status, count(*) FROM runs GROUP BY workflow, status;
+CREATE TRIGGER run_added AFTER INSERT ON runs BEGIN
+    INSERT INTO counts (workflow, status, n) VALUES (new.workflow, new.status, 1)
+        ON CONFLICT (workflow, status) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER run_moved AFTER UPDATE OF status ON runs WHEN old.status <> new.status BEGIN
+    UPDATE counts SET n = n - 1 WHERE workflow = old.workflow AND status = old.status;
+    INSERT INTO counts (workflow, status, n) VALUES (new.workflow, new.status, 1)
+        ON CONFLICT (workflow, status) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER run_removed AFTER DELETE ON runs BEGIN
+    UPDATE counts SET n = n - 1 WHERE workflow = old.workflow AND status = old.status;
+END;
+
+CREATE TABLE tags (
+    name  TEXT NOT NULL,
+    value TEXT NOT NULL,
+    run   INTEGER NOT NULL,
+    PRIMARY KEY (name, value, run)
+) STRICT, WITHOUT ROWID;
 
 -- The module that a workflow's new runs start on.
 CREATE TABLE workflows (

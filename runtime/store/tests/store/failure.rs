@@ -1,6 +1,6 @@
 //! What every implementation does when a commit fails: nothing that follows a lost write is ever kept.
 
-use stepwell_store::{InboxKind, NewEvent, RunChange, Status, StoreError};
+use stepwell_store::{NewEvent, RunChange, Status, StoreError};
 
 use crate::subject::{Subject, WHEN_AWAITED, for_each_store, length, new_run, numbered, start};
 
@@ -20,7 +20,7 @@ fn a_failed_commit_fails_everything_in_it(subject: Subject) {
     let store = &*subject.store;
     let (a, b) = (start(store, "a"), start(store, "b"));
     let (ticket_a, ticket_b) = (store.append(numbered(a, 1)), store.append(numbered(b, 1)));
-    let event = NewEvent { run: a, kind: InboxKind::Event, name: "paid".into(), payload: "1".into(), dedup: None };
+    let event = NewEvent { run: a, name: "paid".into(), payload: "1".into(), dedup: None };
     let (started, sent) = (store.start_run(new_run("c")), store.send_event(event));
     let commits = store.commits();
     subject.failures.fail_next_commit(full());

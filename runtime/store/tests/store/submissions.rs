@@ -3,11 +3,11 @@
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::policy::idempotency::ANSWER_KEPT_MS;
 use stepwell_store::{
-    Action, Answer, Append, InboxKind, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey, Status, Store,
-    StoreError, Submission, Token,
+    Action, Answer, Append, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey, Status, Store, StoreError,
+    Submission, Token,
 };
 
-use crate::subject::{Subject, WHEN_AWAITED, for_each_store, new_run, start};
+use crate::subject::{Subject, WHEN_AWAITED, for_each_store, length, new_run, numbered, start};
 
 for_each_store!(
     WHEN_AWAITED,
@@ -23,6 +23,8 @@ for_each_store!(
     counts_follow_the_runs,
     a_delayed_run_has_its_timer,
     what_a_run_has_not_seen_is_told,
+    what_is_asked_of_a_run_and_its_answer_are_kept_together,
+    runs_with_unknown_steps_are_found,
 );
 
 fn module(name: &[u8]) -> NewModule {
@@ -127,19 +129,19 @@ fn an_answered_key_starts_nothing(subject: Subject) {
 fn an_event_is_the_one_that_came_with_its_key(subject: Subject) {
     let store = &*subject.store;
     let key = start(store, "run_1");
-    let event = |payload: &str, kind| {
+    let event = |payload: &str, name: &str| {
         let (payload, dedup) = (payload.into(), Some("k".into()));
-        Action::Event(NewEvent { run: key, kind, name: "paid".into(), payload, dedup })
+        Action::Event(NewEvent { run: key, name: name.into(), payload, dedup })
     };
     let send = |action| store.submit(Submission { actions: vec![action], answer: None }).wait();
-    assert!(!send(event("1", InboxKind::Event)).unwrap().events[0].repeated);
-    assert!(send(event("1", InboxKind::Event)).unwrap().events[0].repeated);
-    assert_eq!(send(event("2", InboxKind::Event)), Err(StoreError::EventDiffers));
-    assert_eq!(send(event("1", InboxKind::Cancel)), Err(StoreError::EventDiffers));
+    assert!(!send(event("1", "paid")).unwrap().events[0].repeated);
+    assert!(send(event("1", "paid")).unwrap().events[0].repeated);
+    assert_eq!(send(event("2", "paid")), Err(StoreError::EventDiffers));
+    assert_eq!(send(event("1", "shipped")), Err(StoreError::EventDiffers));
     end(store, key, Status::Succeeded);
-    assert!(send(event("1", InboxKind::Event)).unwrap().events[0].repeated, "the first one came in time");
+    assert!(send(event("1", "paid")).unwrap().events[0].repeated, "the first one came in time");
     let inbox = store.read().inbox(key, 0).unwrap();
-    assert_eq!((inbox.len(), inbox[0].kind), (1, InboxKind::Event));
+    assert_eq!((inbox.len(), &inbox[0].name[..]), (1, "paid"));
 }
 
 fn a_module_stays_while_it_is_needed(subject: Subject) {
@@ -274,7 +276,7 @@ fn what_a_run_has_not_seen_is_told(subject: Subject) {
     let key = start(store, "run_1");
     let unseen = || store.read().unfinished().unwrap().0[0].unseen;
     assert!(!unseen());
-    let event = NewEvent { run: key, kind: InboxKind::Cancel, name: String::new(), payload: "{}".into(), dedup: None };
+    let event = NewEvent { run: key, name: "paid".into(), payload: "{}".into(), dedup: None };
     store.send_event(event).wait().unwrap();
     assert!(unseen());
     let seen = RunChange { inbox_seen: Some(1), wake_at_ms: Some(7), ..RunChange::to(Status::Waiting, 2) };
@@ -286,4 +288,41 @@ fn what_a_run_has_not_seen_is_told(subject: Subject) {
         .flush(store.append(Append::entries(key, 1, Vec::new()).with_change(RunChange::to(Status::Running, 3))))
         .unwrap();
     assert!(!unseen());
+}
+
+fn what_is_asked_of_a_run_and_its_answer_are_kept_together(subject: Subject) {
+    let store = &*subject.store;
+    let key = start(store, "run_1");
+    let asked = |seq, at_ms| Append { answer: Some(answer("k", at_ms, false)), ..numbered(key, seq) };
+    subject.failures.fail_next_commit(StoreError::DiskFull("no room".into()));
+    assert!(store.flush(store.append(asked(1, 5))).is_err());
+    assert_eq!((length(store, key), store.read().answer("k").unwrap()), (1, None));
+    store.recover(key);
+    store.flush(store.append(asked(1, 6))).unwrap();
+    assert_eq!((length(store, key), store.read().answer("k").unwrap()), (2, Some(answer("k", 6, false))));
+    // The first answer stays, and no run is stopped on account of a client's key.
+    store.flush(store.append(asked(2, 7))).unwrap();
+    assert_eq!((length(store, key), store.read().answer("k").unwrap()), (3, Some(answer("k", 6, false))));
+    store.flush(store.append(asked(3, 6 + ANSWER_KEPT_MS))).unwrap();
+    assert_eq!(store.read().answer("k").unwrap().unwrap().at_ms, 6 + ANSWER_KEPT_MS);
+}
+
+fn runs_with_unknown_steps_are_found(subject: Subject) {
+    let store = &*subject.store;
+    let keys = ["run_1", "run_2", "run_3"].map(|name| start(store, name));
+    let say = |run, seq, unknown| {
+        store.flush(store.append(Append { unknown: Some(unknown), ..numbered(run, seq) })).unwrap();
+    };
+    say(keys[0], 1, 2);
+    say(keys[2], 1, 1);
+    let found = |open| -> Vec<(RunKey, u32)> {
+        let filter = RunFilter { unknown: true, open, ..RunFilter::default() };
+        store.read().runs(&filter).unwrap().runs.into_iter().map(|run| (run.key, run.unknown)).collect()
+    };
+    assert_eq!(found(false), [(keys[2], 1), (keys[0], 2)]);
+    let end = Append::change(keys[0], RunChange::to(Status::Terminated, 9));
+    store.flush(store.append(end)).unwrap();
+    assert_eq!((found(false).len(), found(true)), (2, vec![(keys[2], 1)]), "of a run that has ended it stays listed");
+    say(keys[2], 2, 0);
+    assert_eq!(found(true), []);
 }

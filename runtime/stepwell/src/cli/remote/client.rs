@@ -27,6 +27,24 @@ pub(crate) struct ServerArgs {
     pub(crate) token: Option<String>,
 }
 
+/// A server where one is named: the command works on a data directory otherwise.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NamedServerArgs {
+    /// A server's address: ask it, and not the data directory.
+    #[arg(long, value_name = "URL", env = "STEPWELL_URL")]
+    url: Option<String>,
+    /// The token to use there.
+    #[arg(long, value_name = "TOKEN", env = "STEPWELL_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+impl NamedServerArgs {
+    /// The server, if one is named.
+    pub(crate) fn server(&self) -> Option<ServerArgs> {
+        Some(ServerArgs { url: self.url.clone()?, token: self.token.clone() })
+    }
+}
+
 /// How often a request is made, at most, when there is no answer or none yet.
 const ATTEMPTS: u32 = 6;
 

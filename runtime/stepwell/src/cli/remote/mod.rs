@@ -6,12 +6,14 @@ mod events;
 mod modules;
 mod runs;
 mod start;
+mod steps;
 mod token;
 
-pub(super) use client::ServerArgs;
+pub(super) use client::{NamedServerArgs, ServerArgs};
 pub(super) use deploy::{DeployArgs, deploy};
 pub(super) use events::{EventsArgs, events};
 pub(super) use modules::{ModulesArgs, modules};
 pub(super) use runs::{cancel, watch};
 pub(super) use start::{StartArgs, start};
+pub(super) use steps::{Word, resolve_step, steps};
 pub(super) use token::{TokenArgs, token};
