@@ -117,7 +117,8 @@ async fn end_unread(engine: &Engine, key: RunKey, reason: &Error, question: &Que
 /// Whether an error is of the machine's, not of the run or its module: a disk, a descriptor or a thread that could not be had. It is
 /// no reason to set a run aside, which a person would have to take up again.
 pub(crate) fn passes(error: &Error) -> bool {
-    matches!(error.code, Code::Internal | Code::InvalidModule) && error.retryability != Retryability::Never
+    [Code::Internal, Code::InvalidModule].iter().any(|code| error.is(*code))
+        && error.retryability != Retryability::Never
 }
 
 /// A run as it is on the disk.

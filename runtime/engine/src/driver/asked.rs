@@ -28,7 +28,7 @@ impl Driver {
             }
             decide(machine, ask, clock.now_ms())
         };
-        let decided = decided.map(|said| self.as_set_aside(&ask, said));
+        let decided = decided.map(|said| self.as_set_aside(ask, said));
         if let Ok(said) = &decided {
             self.granted(ask, said.granted());
             if let Some(kept) = question.kept(said) {
