@@ -102,7 +102,8 @@ fn unknown_steps_are_listed_with_what_was_sent_for_them() {
 fn a_step_is_resolved_once_and_its_run_goes_on_across_the_end_of_the_server() {
     let (project, api, server) = served();
     let run = blocked(&api, &server);
-    let found = json!({ "outcome": "succeeded", "result": { "id": "ch_1", "cents": 1.10 }, "evidence": "on the statement" });
+    let found =
+        json!({ "outcome": "succeeded", "result": { "id": "ch_1", "cents": 1.10 }, "evidence": "on the statement" });
     let answer = api.keyed("k").post(&path(&run, "charge"), &found).expect(200);
     assert_eq!(answer.body, json!({ "run": run, "step": "charge", "keys": [] }));
     api.kill();

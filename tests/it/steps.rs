@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use std::sync::LazyLock;
 use stepwell_tests::{Module, Project, Reply, Server};
 
-pub(crate) static MODULE: LazyLock<Module> = LazyLock::new(|| Module::build("effects.ts", include_str!("effects/effects.ts")));
+pub(crate) static MODULE: LazyLock<Module> =
+    LazyLock::new(|| Module::build("effects.ts", include_str!("effects/effects.ts")));
 
 /// A blocked run of one `once` step whose POST was dropped at first.
 fn blocked() -> (Project, Server, String) {

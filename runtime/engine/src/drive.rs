@@ -51,12 +51,7 @@ pub(crate) async fn drive(engine: &Engine, mut task: Task) -> End {
 }
 
 /// Ends a run whose journal cannot be read, so that it is off the list: by its row alone.
-async fn end_unread(
-    engine: &Engine,
-    key: RunKey,
-    reason: &Error,
-    question: &Question,
-) -> Result<Said, AskError> {
+async fn end_unread(engine: &Engine, key: RunKey, reason: &Error, question: &Question) -> Result<Said, AskError> {
     let outcome = RunOutcome::Terminated(reason.clone());
     let (status, text) = ended(&outcome);
     let mut change = RunChange::to(status, real_now_ms());

@@ -35,8 +35,8 @@ pub use grouped::Grouped;
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
 pub use rows::{
-    Append, Delivered, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange,
-    RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
+    Append, Delivered, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange, RunFilter,
+    RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
 pub use sqlite::{Durability, SqliteLedger, SqliteOptions, SqliteReads, read_only};
 pub use status::{Status, UnknownStatus};

@@ -17,6 +17,7 @@ use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Name, Post};
+use super::retry::void;
 use super::steer::Accepted;
 
 /// Why it is asked.
@@ -54,7 +55,8 @@ pub(crate) async fn cancel(State(app): State<App>, name: Name, post: Post) -> Re
 )]
 pub(crate) async fn terminate(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     let reason = asked(&post, "terminated")?;
-    ask(&app, name, &post, "terminate", |engine, run, by| async move { engine.terminate(&run, by, &reason).await }).await
+    ask(&app, name, &post, "terminate", |engine, run, by| async move { engine.terminate(&run, by, &reason).await })
+        .await
 }
 
 /// Pause a run. No attempt starts, no timer fires and its workflow is told nothing until it is resumed.
@@ -154,6 +156,12 @@ impl From<AskError> for Problem {
             AskError::Refused(Refusal::NoSuchStep(_)) => Self::new(ApiCode::NotFound, text),
             AskError::Refused(Refusal::StepNotUnknown { .. }) => Self::new(ApiCode::StepNotUnknown, text),
             AskError::Refused(Refusal::Ending) => Self::new(ApiCode::RunEnding, text),
+            AskError::Refused(Refusal::NotFailed) => Self::new(ApiCode::RunNotFailed, text),
+            AskError::Refused(Refusal::StepNotFailed(_)) => Self::new(ApiCode::StepNotFailed, text),
+            AskError::Refused(Refusal::NeedsCode) => Self::new(ApiCode::RetryNeedsModule, text),
+            AskError::Refused(Refusal::NeedsConfirm(effects)) => {
+                Self::new(ApiCode::RetryNeedsConfirm, text).with("effects", void(&effects))
+            }
             AskError::Store(error) => error.into(),
             AskError::Differs(error) | AskError::Failed(error) => error.into(),
             // That it is being set aside, or went on meanwhile; and whatever may be refused one day.

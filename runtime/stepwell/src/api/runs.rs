@@ -95,6 +95,7 @@ fn filter(query: &Query) -> Result<RunFilter, Problem> {
         until_ms: query.number("untilMs", 0..=i64::MAX as u64)?,
         before: query.number("cursor", 0..=i64::MAX as u64)?.and_then(|key| i64::try_from(key).ok()),
         limit: u32::try_from(limit).unwrap_or(u32::MAX),
+        ..RunFilter::default()
     })
 }
 

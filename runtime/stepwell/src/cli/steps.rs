@@ -107,24 +107,23 @@ pub(super) async fn run(args: StepsArgs) -> ExitCode {
 fn list(data_dir: &DataDir, run: Option<&str>, all: bool, mut show: impl FnMut(&Value)) -> Result<(), ExitCode> {
     let reads = store::read_only(&data_dir.data_dir).map_err(|error| Exit::Usage.with(error))?;
     let failed = |error| Exit::Failed.with(error);
-    let rows = match run {
-        Some(run) => {
-            let row = reads.run(&RunId::new(run)).map_err(failed)?;
-            vec![
-                row.ok_or_else(|| {
+    let rows =
+        match run {
+            Some(run) => {
+                let row = reads.run(&RunId::new(run)).map_err(failed)?;
+                vec![row.ok_or_else(|| {
                     Exit::Usage.with(format!("there is no run {run} in {}", data_dir.data_dir.display()))
-                })?,
-            ]
-        }
-        None => {
-            let filter = RunFilter { unknown: true, open: !all, limit: u32::MAX, ..RunFilter::default() };
-            let list = reads.runs(&filter).map_err(failed)?;
-            for run in list.unreadable {
-                anstream::eprintln!("run number {} cannot be read: {}", run.key, printable(&run.reason));
+                })?]
             }
-            list.runs
-        }
-    };
+            None => {
+                let filter = RunFilter { unknown: true, open: !all, limit: u32::MAX, ..RunFilter::default() };
+                let list = reads.runs(&filter).map_err(failed)?;
+                for run in list.unreadable {
+                    anstream::eprintln!("run number {} cannot be read: {}", run.key, printable(&run.reason));
+                }
+                list.runs
+            }
+        };
     for row in rows {
         // A run that cannot be read hides no other.
         match unknown(&reads, &row) {

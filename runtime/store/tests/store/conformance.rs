@@ -2,8 +2,8 @@
 
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_store::{
-    Append, Delivered, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey,
-    Started, Status, StoreError,
+    Append, Delivered, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey, Started, Status,
+    StoreError,
 };
 
 use crate::subject::{Subject, WHEN_AWAITED, for_each_store, length, new_run, numbered, start};
@@ -144,8 +144,7 @@ fn a_finished_run_takes_nothing_more(subject: Subject) {
         store.recover(key);
         let second_end = Append::entries(key, 2, Vec::new()).with_change(RunChange::to(Status::Terminated, 4_000));
         assert_eq!(store.flush(store.append(second_end)), Err(finished.clone()));
-        let event =
-            NewEvent { run: key, name: "paid".into(), payload: "1".into(), dedup: None };
+        let event = NewEvent { run: key, name: "paid".into(), payload: "1".into(), dedup: None };
         assert_eq!(store.send_event(event).wait(), Err(finished));
         let row = store.read().run_by_number(key).unwrap().unwrap();
         assert_eq!((row.status, row.outcome.as_deref(), row.changed_at_ms), (status, Some("{}"), 3_000));
@@ -287,12 +286,7 @@ fn events_are_numbered_and_deduplicated(subject: Subject) {
     let store = &*subject.store;
     let (key, other) = (start(store, "run_1"), start(store, "run_2"));
     let send = |run, payload: &str, dedup: Option<&str>| {
-        let event = NewEvent {
-            run,
-            name: "paid".into(),
-            payload: payload.into(),
-            dedup: dedup.map(Into::into),
-        };
+        let event = NewEvent { run, name: "paid".into(), payload: payload.into(), dedup: dedup.map(Into::into) };
         store.send_event(event)
     };
     let (first, again) = (send(key, "1", Some("k")), send(key, "2", Some("k")));

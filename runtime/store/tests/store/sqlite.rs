@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use stepwell_store::{
-    Append, NewEvent, Reads, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store,
-    StoreError, read_only,
+    Append, NewEvent, Reads, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store, StoreError,
+    read_only,
 };
 use tempfile::tempdir;
 
@@ -30,8 +30,7 @@ fn everything_is_there_after_opening_again() {
         let run = start(&store, "run_1");
         let change = RunChange { wake_at_ms: Some(70), ..RunChange::to(Status::Waiting, 5) };
         store.append(numbered(run, 1).with_change(change));
-        let event =
-            NewEvent { run, name: "paid".into(), payload: "1".into(), dedup: Some("k".into()) };
+        let event = NewEvent { run, name: "paid".into(), payload: "1".into(), dedup: Some("k".into()) };
         store.send_event(event).wait().unwrap();
         (run, store.read().run_by_number(run).unwrap())
     };

@@ -3,8 +3,8 @@
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::policy::idempotency::ANSWER_KEPT_MS;
 use stepwell_store::{
-    Action, Answer, Append, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey, Status, Store,
-    StoreError, Submission, Token,
+    Action, Answer, Append, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey, Status, Store, StoreError,
+    Submission, Token,
 };
 
 use crate::subject::{Subject, WHEN_AWAITED, for_each_store, length, new_run, numbered, start};

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use stepwell_core::ids::{Digest, RunId};
-use stepwell_store::{
-    Append, Durability, NewEvent, NewRun, SqliteOptions, SqliteStore, Started, Store as _,
-};
+use stepwell_store::{Append, Durability, NewEvent, NewRun, SqliteOptions, SqliteStore, Started, Store as _};
 
 /// Arguments.
 #[derive(Debug, Parser)]
@@ -73,8 +71,7 @@ fn write(args: &Args, store: &SqliteStore, writer: u64) -> anyhow::Result<()> {
             note(&args.dir, run, seq)?;
         }
         if seq % 16 == 0 {
-            let event =
-                NewEvent { run, name: "e".to_owned(), payload: "1".to_owned(), dedup: None };
+            let event = NewEvent { run, name: "e".to_owned(), payload: "1".to_owned(), dedup: None };
             store.send_event(event).wait()?;
         }
     }

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use stepwell_core::json::Json;
 
 use super::client::{Client, Sent, ServerArgs, segment};
-use crate::cli::exit::Exit;
 
 /// Steps of unknown outcome, each given to `show`. `open`: only those of runs that have not ended.
 pub(crate) async fn steps(
