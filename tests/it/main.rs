@@ -5,6 +5,7 @@ mod api_asks;
 mod api_keys;
 mod api_kill;
 mod api_modules;
+mod api_retry;
 mod api_runs;
 mod api_steps;
 mod cli;

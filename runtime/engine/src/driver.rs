@@ -118,12 +118,12 @@ impl Driver {
         loop {
             slice.give_way().await;
             if let Some(end) = self.end.take() {
-                // Whoever takes the run up next reads its journal from the disk.
-                if !planted(Fault::ParkBeforeDurable) {
+                // Whoever takes the run up next reads its journal from the disk. What could not be written there has not happened.
+                if !planted(Fault::ParkBeforeDurable) && !matches!(end, End::Later) {
                     let _ = self.durable().await;
                 }
                 self.points().pass(Moment::Leaving).await;
-                return end;
+                return self.end.take().unwrap_or(end);
             }
             if self.must_stop() {
                 self.stop().await;

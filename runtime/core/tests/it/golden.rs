@@ -9,5 +9,6 @@ mod mismatch;
 mod order;
 mod recovery;
 mod resolved;
+mod retried;
 mod steps;
 mod unknown;

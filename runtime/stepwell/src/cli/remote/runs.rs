@@ -1,4 +1,4 @@
-//! Runs of a server: followed until they end, cancelled.
+//! Runs of a server: followed until they end, cancelled, retried.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use stepwell_core::journal::entry::Entry;
+use stepwell_core::journal::print::printable;
 
 use super::client::{Client, Sent, ServerArgs, Unanswered, segment};
 use crate::cli::exit::Exit;
@@ -116,5 +117,35 @@ pub(crate) async fn cancel(server: &ServerArgs, run: &str, reason: Option<String
     if json {
         anstream::println!("{answer}");
     }
+    Ok(())
+}
+
+/// How a failed run is taken up again.
+pub(crate) struct RetryOf {
+    pub(crate) from_step: Option<String>,
+    pub(crate) digest: Option<String>,
+    pub(crate) confirm: bool,
+    pub(crate) reason: Option<String>,
+}
+
+/// Takes a failed run up again.
+pub(crate) async fn retry(server: &ServerArgs, run: &str, of: RetryOf, json: bool) -> Result<(), ExitCode> {
+    let mut body = json!({ "confirm": of.confirm });
+    for (name, value) in [("fromStep", of.from_step), ("digest", of.digest), ("reason", of.reason)] {
+        if let Some(value) = value {
+            body[name] = value.into();
+        }
+    }
+    let path = format!("/v1/runs/{}/retry", segment(run));
+    let answer = Client::new(server)?.post(&path, Sent::json(&body, None)).await?;
+    if json {
+        anstream::println!("{answer}");
+        return Ok(());
+    }
+    let names: Vec<&str> = answer["again"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !names.is_empty() {
+        anstream::eprintln!("attempted again: {}", printable(&names.join(", ")));
+    }
+    anstream::eprintln!("to follow it: stepwell runs watch {run}");
     Ok(())
 }
