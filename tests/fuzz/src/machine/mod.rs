@@ -78,7 +78,10 @@ impl Play {
 
     /// A run from its journal, whoever wrote that.
     pub(crate) fn load(journal: Vec<Vec<u8>>) -> std::result::Result<Self, stepwell_core::run::LoadError> {
-        let machine = Machine::load(&journal, None, Mode::Continue)?;
+        let mut machine = Machine::load(&journal, None, Mode::Continue)?;
+        if machine.ended().is_none() {
+            machine.begin();
+        }
         Ok(Self {
             now_ms: machine.recorded_ms(),
             guest: if machine.ended().is_some() { Guest::Gone } else { Guest::InTurn },
