@@ -2,6 +2,7 @@
 
 mod api_access;
 mod api_asks;
+mod api_client;
 mod api_connections;
 mod api_faults;
 mod api_keys;
