@@ -2,7 +2,7 @@
 # The running server against its own description: schemathesis asks for whatever `/v1/openapi.json` allows and more, and every answer
 # must be one that is written there; none is a failure of the server. Arguments go to schemathesis.
 #
-# schemathesis comes from PyPI, at the version below, into an environment of its own that is kept between runs.
+# schemathesis comes from PyPI, at the version below, into an environment of its own that is kept between runs. It takes SECONDS_AT_MOST.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -30,8 +30,11 @@ import { workflow } from "stepwell";
 export const echo = workflow("echo", async ({ input, step }: any) => step.run("echo", () => input));
 export const waiting = workflow("waiting", async ({ waitForEvent }: any) => waitForEvent("answer"));
 TS
+# With a token: the first one that is made up would close the server to everything else.
+STEPWELL_TOKEN=$("$stepwell" token create tests --scope admin --data-dir "$dir/data" --init 2>/dev/null)
+export STEPWELL_TOKEN
 mkfifo "$dir/out"
-"$stepwell" serve --listen 127.0.0.1:0 --json --data-dir "$dir/data" >"$dir/out" 2>"$dir/log" &
+"$stepwell" serve --listen 127.0.0.1:0 --json --rate-limit 0 --data-dir "$dir/data" >"$dir/out" 2>"$dir/log" &
 server=$!
 read -r line <"$dir/out"
 url=http://$(sed -n 's/.*"address":"\([^"]*\)".*/\1/p' <<<"$line")
@@ -39,9 +42,10 @@ url=http://$(sed -n 's/.*"address":"\([^"]*\)".*/\1/p' <<<"$line")
 "$stepwell" start waiting --run-key seen --url "$url" >/dev/null
 
 # Events that are followed have no end while their run has none.
-"$venv/bin/schemathesis" run "$url/v1/openapi.json" \
+"$venv/bin/schemathesis" run "$url/v1/openapi.json" --header "Authorization: Bearer $STEPWELL_TOKEN" \
   --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
   --exclude-path '/v1/runs/{id}/events' --phases examples,coverage,fuzzing --max-examples "${EXAMPLES:-25}" \
+  --max-time "${SECONDS_AT_MOST:-100}" \
   --seed "${SEED:-1}" --request-timeout 80 "$@"
 
 kill -0 "$server" || { cat "$dir/log" >&2; exit 1; }

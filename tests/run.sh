@@ -18,6 +18,13 @@ cargo test -p stepwell-fuzz --no-default-features --features planted-faults --te
 # With the features of the whole workspace, so that nothing but our own crates is compiled again.
 cargo test --workspace --features stepwell-sweep/sweep --test examples --test programs --test planted -- --nocapture
 
+# The API against its own description: schemathesis needs Python.
+if python3 -c 'import ensurepip, venv' 2>/dev/null; then
+  tests/api.sh
+else
+  echo "tests/run.sh: no Python with venv (Debian: python3-venv); the API is not held against its description" >&2
+fi
+
 if command -v node >/dev/null && [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ]; then
   (cd guest-sdk/js && node --experimental-vm-modules --no-warnings --test test/*.test.mjs)
 else

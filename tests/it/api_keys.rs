@@ -18,6 +18,10 @@ export const echo = workflow("echo", async ({ input, step, log }: any) => {
   return step.run("echo", () => input);
 });
 
+export const chatty = workflow("chatty", async ({ input, log }: any) => {
+  for (let i = 0; i < input; i++) log.info(`line ${i}`);
+});
+
 export const other = workflow("other", async ({ input }: any) => input);
 
 export const waiting = workflow("waiting", async ({ input, step, waitForEvent, setStatus }: any) => {

@@ -105,7 +105,7 @@ fn a_module_and_what_is_active_survive_a_kill() {
     let project = Project::new();
     let server = project.serve_with(&MODULE);
     let (modules, workflows) = (server.get("/v1/modules").body, server.get("/v1/workflows").body);
-    assert_eq!(workflows["workflows"].as_array().map(Vec::len), Some(4));
+    assert_eq!(workflows["workflows"].as_array().map(Vec::len), Some(5));
     server.kill();
     let server = project.serve(&[]);
     assert_eq!((server.get("/v1/modules").body, server.get("/v1/workflows").body), (modules, workflows));

@@ -2,12 +2,17 @@
 
 mod api_access;
 mod api_asks;
+mod api_client;
+mod api_connections;
+mod api_faults;
 mod api_keys;
 mod api_kill;
 mod api_modules;
 mod api_retry;
 mod api_runs;
 mod api_steps;
+mod api_tokens;
+mod api_values;
 mod cli;
 mod determinism;
 mod effects;

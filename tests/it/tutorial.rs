@@ -1,4 +1,4 @@
-//! The tutorial of the server, followed as it is written: its files are saved, its commands run by a shell one after the other, and
+//! The tutorial, followed as it is written: its files are saved, its commands run by a shell one after the other, and
 //! what it shows is what they print, names and times aside.
 
 use std::path::PathBuf;
@@ -47,12 +47,12 @@ fn comparable(text: &str) -> String {
 }
 
 #[test]
-fn the_servers_tutorial_does_what_it_says() {
+fn the_tutorial_does_what_it_says() {
     if Command::new("curl").arg("--version").output().is_err() {
         eprintln!("there is no curl: the tutorial, which needs it, is not followed");
         return;
     }
-    let page = Stepwell::workspace().join("docs/server.md");
+    let page = Stepwell::workspace().join("docs/tutorial.md");
     let page = std::fs::read_to_string(page).expect("the page is there");
     let project = Project::new();
     let mut server: Option<Serving> = None;
@@ -77,7 +77,9 @@ fn the_servers_tutorial_does_what_it_says() {
                 {
                     drop(server.stop().expect_code(0));
                 }
-                printed = Some(shell(&project, &text.replace("127.0.0.1:7070", &address), &address));
+                let data_dir = project.data_dir().display().to_string();
+                let text = text.replace("127.0.0.1:7070", &address).replace(" .stepwell", &format!(" {data_dir}"));
+                printed = Some(shell(&project, &text, &address));
                 commands += 1;
             }
             "" => {

@@ -138,6 +138,12 @@ pub enum StoreError {
     /// There is no such token.
     #[error("there is no token {0}")]
     NoSuchToken(String),
+    /// A token of this name exists.
+    #[error("token {0} exists")]
+    TokenExists(String),
+    /// No token without an end would be left that has this scope.
+    #[error("no token without an end would be left with the scope {0}")]
+    LastToken(String),
     /// What the request was prepared from has changed since. It can be prepared anew.
     #[error("what the request was prepared from has changed")]
     Outdated,

@@ -84,10 +84,12 @@ pub trait Rows {
     fn put_answer(&mut self, answer: &Answer) -> Result<()>;
     /// Takes away answers from before this time, those of started runs excepted.
     fn forget_answers(&mut self, before_ms: u64) -> Result<()>;
-    /// Whether the token is known.
-    fn has_token(&mut self, id: &str) -> Result<bool>;
+    /// A token.
+    fn token(&mut self, id: &str) -> Result<Option<Token>>;
+    /// All tokens.
+    fn tokens(&mut self) -> Result<Vec<Token>>;
     /// Keeps a token.
     fn add_token(&mut self, token: &Token) -> Result<()>;
-    /// Sets the time at which a token ends.
+    /// Sets the time at which a token ends, unless it ends before.
     fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()>;
 }

@@ -28,6 +28,7 @@ mod store;
 mod submission;
 mod submit;
 pub mod testing;
+mod tokens;
 
 pub use error::{Result, StoreError};
 pub use group::Gather;

@@ -75,7 +75,8 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`AlreadyAnswered`](crate::StoreError::AlreadyAnswered), [`RunKeyTaken`](crate::StoreError::RunKeyTaken),
     /// [`NoSuchModule`](crate::StoreError::NoSuchModule), [`ModuleNeeded`](crate::StoreError::ModuleNeeded),
-    /// [`EventDiffers`](crate::StoreError::EventDiffers), [`NoSuchToken`](crate::StoreError::NoSuchToken), [`Outdated`](crate::StoreError::Outdated), those of
+    /// [`EventDiffers`](crate::StoreError::EventDiffers), [`NoSuchToken`](crate::StoreError::NoSuchToken),
+    /// [`TokenExists`](crate::StoreError::TokenExists), [`LastToken`](crate::StoreError::LastToken), [`Outdated`](crate::StoreError::Outdated), those of
     /// [`Store::send_event`], those of the disk. None of them stops a run, and nothing is kept.
     fn submit(&self, submission: Submission) -> Pending<Kept>;
 
@@ -220,6 +221,12 @@ pub trait ClientReads: Send + Sync {
     /// # Errors
     /// See [`Reads`].
     fn token(&self, id: &str) -> Result<Option<Token>>;
+
+    /// Whether there is any token, ended ones included.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn has_tokens(&self) -> Result<bool>;
 
     /// All tokens, the earliest first.
     ///

@@ -38,15 +38,25 @@ pub enum Action {
     },
     /// Takes a module away. No run may need it, and no workflow start on it.
     RemoveModule(Digest),
-    /// Keeps a token.
+    /// Keeps a token. Its name must be free.
     AddToken(Token),
-    /// Lets a token end at this time; at once where the time has come. The token must be there.
+    /// Lets a token end at this time, unless it ends before; at once where the time has come. The token must be there.
     ExpireToken {
         /// The token.
         id: String,
         /// When.
         at_ms: u64,
     },
+    /// Refuses the submission if a token has ended at this time, or is not there.
+    NeedToken {
+        /// The token.
+        id: String,
+        /// When.
+        at_ms: u64,
+    },
+    /// Refuses the submission if no token without an end would be left that has this scope, where there is one now; and if the first
+    /// token of all would not be such a one.
+    SpareScope(String),
     /// Takes answers away that hold their keys no longer.
     ForgetAnswers {
         /// Those from before this time.

@@ -10,6 +10,7 @@ use crate::error::{Result, StoreError};
 use crate::ledger::Rows;
 use crate::rows::{NewEvent, NewRun};
 use crate::submission::{Action, Answer, Kept, Submission};
+use crate::tokens;
 
 pub(crate) fn submit(
     rows: &mut dyn Rows,
@@ -22,6 +23,9 @@ pub(crate) fn submit(
     }
     for action in &submission.actions {
         check(rows, heads, action, &mut wanted)?;
+        if let Action::SpareScope(scope) = action {
+            tokens::check_spared(rows, &submission.actions, scope)?;
+        }
     }
     let mut kept = Kept::default();
     for action in &submission.actions {
@@ -80,8 +84,12 @@ fn check<'a>(
                 None => Ok(()),
             }
         }
-        Action::ExpireToken { id, .. } if !rows.has_token(id)? => rule(StoreError::NoSuchToken(id.clone())),
-        Action::AddToken(_) | Action::ExpireToken { .. } | Action::ForgetAnswers { .. } => Ok(()),
+        Action::AddToken(token) if rows.token(&token.id)?.is_some() => rule(StoreError::TokenExists(token.id.clone())),
+        Action::ExpireToken { id, .. } if rows.token(id)?.is_none() => rule(StoreError::NoSuchToken(id.clone())),
+        Action::NeedToken { id, at_ms } => tokens::check_held(rows, id, *at_ms),
+        Action::AddToken(_) | Action::ExpireToken { .. } | Action::SpareScope(_) | Action::ForgetAnswers { .. } => {
+            Ok(())
+        }
     }
 }
 
@@ -140,6 +148,10 @@ fn keep_row(rows: &mut dyn Rows, action: &Action) -> Result<()> {
         Action::AddToken(token) => rows.add_token(token),
         Action::ExpireToken { id, at_ms } => rows.expire_token(id, *at_ms),
         Action::ForgetAnswers { before_ms } => rows.forget_answers(*before_ms),
-        Action::Start(_) | Action::Event(_) | Action::AddModule(_) => Ok(()),
+        Action::Start(_)
+        | Action::Event(_)
+        | Action::AddModule(_)
+        | Action::NeedToken { .. }
+        | Action::SpareScope(_) => Ok(()),
     }
 }

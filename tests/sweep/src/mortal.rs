@@ -167,8 +167,11 @@ impl Rows for Noted<'_> {
     fn forget_answers(&mut self, before_ms: u64) -> Result<()> {
         self.rows.forget_answers(before_ms)
     }
-    fn has_token(&mut self, id: &str) -> Result<bool> {
-        self.rows.has_token(id)
+    fn token(&mut self, id: &str) -> Result<Option<Token>> {
+        self.rows.token(id)
+    }
+    fn tokens(&mut self) -> Result<Vec<Token>> {
+        self.rows.tokens()
     }
     fn add_token(&mut self, token: &Token) -> Result<()> {
         self.rows.add_token(token)

@@ -1,12 +1,13 @@
 //! What the handlers share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::RunId;
 use stepwell_engine::Engine;
 use stepwell_engine::store::{Reads, RunRow};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::keyed::Claims;
 use super::limit::Limiter;
@@ -22,6 +23,8 @@ pub(crate) struct ApiSettings {
     pub(crate) rate_per_token: u32,
     /// The server listens beyond this machine, so nobody is let in without a token.
     pub(crate) needs_tokens: bool,
+    /// Followed runs at a time. Fewer than connections, so that followers never keep everybody else out.
+    pub(crate) max_followers: usize,
 }
 
 /// One per server. Cheap to clone.
@@ -34,6 +37,9 @@ pub(crate) struct Inner {
     pub(crate) claims: Arc<Claims>,
     pub(crate) limiter: Limiter,
     pub(crate) counters: Counters,
+    pub(crate) followers: Arc<Semaphore>,
+    /// Set once a token has been seen. Tokens end, but are never taken away, so this stays true.
+    has_tokens: AtomicBool,
     /// True once the server is to end.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -49,18 +55,29 @@ impl std::ops::Deref for App {
 impl App {
     pub(crate) fn new(engine: Engine, settings: ApiSettings, stopping: watch::Receiver<bool>) -> Self {
         let limiter = Limiter::new(settings.rate_per_token);
+        let followers = Arc::new(Semaphore::new(settings.max_followers));
         Self(Arc::new(Inner {
             engine,
             settings,
             claims: Arc::default(),
             limiter,
             counters: Counters::default(),
+            followers,
+            has_tokens: AtomicBool::new(false),
             stopping,
         }))
     }
 
     pub(crate) fn reads(&self) -> &dyn Reads {
         self.engine.store().read()
+    }
+
+    /// Whether there is any token, ended ones included: from then on nobody is let in without one.
+    pub(crate) fn has_tokens(&self) -> Result<bool, Problem> {
+        if !self.has_tokens.load(Ordering::Relaxed) && self.reads().has_tokens()? {
+            self.has_tokens.store(true, Ordering::Relaxed);
+        }
+        Ok(self.has_tokens.load(Ordering::Relaxed))
     }
 
     /// The run of this name.

@@ -61,6 +61,8 @@ pub(crate) fn scopes_of(text: &str) -> Vec<Scope> {
 pub(crate) struct Principal {
     pub(crate) name: String,
     scopes: Vec<Scope>,
+    /// The token that it has shown; none while there are no tokens.
+    token: Option<String>,
 }
 
 impl Principal {
@@ -112,35 +114,46 @@ pub(crate) async fn admit(State(app): State<App>, mut request: Request, next: Ne
 
 fn principal(app: &App, headers: &HeaderMap) -> Result<Principal, Problem> {
     same_origin(headers)?;
-    let tokens = app.reads().tokens()?;
     let Some(text) = headers.get(header::AUTHORIZATION) else {
-        if tokens.is_empty() && !app.settings.needs_tokens {
+        if !app.settings.needs_tokens && !app.has_tokens()? {
             local_host(headers)?;
-            return Ok(Principal { name: LOCAL.to_owned(), scopes: vec![Scope::Admin] });
+            return Ok(Principal { name: LOCAL.to_owned(), scopes: vec![Scope::Admin], token: None });
         }
         return Err(unauthorized("send a token: `Authorization: Bearer stepwell_...`"));
     };
-    let token = bearer(app.reads(), text).ok_or_else(|| unauthorized("the token is not known, or has ended"))?;
+    let token = bearer(app.reads(), text)?.ok_or_else(|| unauthorized("the token is not known, or has ended"))?;
     app.limiter.take(&token.id, Instant::now()).map_err(|wait| {
         let seconds = wait.as_secs_f64().ceil().max(1.0);
         let problem = Problem::new(ApiCode::RateLimited, "the token makes more requests than it may");
         problem.with_header(header::RETRY_AFTER, HeaderValue::from(seconds as u64))
     })?;
-    Ok(Principal { scopes: scopes_of(&token.scopes), name: token.principal })
+    Ok(Principal { scopes: scopes_of(&token.scopes), name: token.principal, token: Some(token.id) })
+}
+
+/// Refuses a principal that was let in once and would not be any more: its token has ended, or there are tokens now.
+pub(crate) fn still_admitted(app: &App, principal: &Principal) -> Result<(), Problem> {
+    let admitted = match &principal.token {
+        None => !app.has_tokens()?,
+        Some(id) => app.reads().token(id)?.is_some_and(|token| holds(&token, now_ms())),
+    };
+    if admitted { Ok(()) } else { Err(unauthorized("the token has ended; send one that holds")) }
 }
 
 /// The token of an `Authorization` header, if it is one and holds.
-fn bearer(reads: &dyn Reads, header: &HeaderValue) -> Option<Token> {
-    let (scheme, text) = header.to_str().ok()?.split_once(' ')?;
-    let (id, secret) = text.trim().strip_prefix("stepwell_")?.split_once('_')?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return None;
-    }
-    let known = reads.token(id).ok()?;
+fn bearer(reads: &dyn Reads, header: &HeaderValue) -> Result<Option<Token>, Problem> {
+    let Some((id, secret)) = header.to_str().ok().and_then(parts) else { return Ok(None) };
+    let known = reads.token(id)?;
     // A digest is computed and compared also where there is no such token, so that the time says nothing of it.
     let hash = known.as_ref().map_or_else(|| vec![0; 32], |token| token.hash.clone());
     let same = bool::from(digest(secret).ct_eq(&hash));
-    known.filter(|token| same && holds(token, now_ms()))
+    Ok(known.filter(|token| same && holds(token, now_ms())))
+}
+
+/// Name and secret of the token in `Bearer stepwell_<id>_<secret>`.
+fn parts(header: &str) -> Option<(&str, &str)> {
+    let (scheme, text) = header.split_once(' ')?;
+    let parts = text.trim().strip_prefix("stepwell_")?.split_once('_')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(parts)
 }
 
 fn unauthorized(detail: &str) -> Problem {
@@ -205,7 +218,7 @@ mod tests {
 
     #[test]
     fn admin_is_good_for_everything_and_nothing_else_is() {
-        let with = |scopes: &[Scope]| Principal { name: "ana".into(), scopes: scopes.to_vec() };
+        let with = |scopes: &[Scope]| Principal { name: "ana".into(), scopes: scopes.to_vec(), token: None };
         assert!(with(&[Scope::Admin]).may(Scope::Read).is_ok());
         assert!(with(&[Scope::Run]).may(Scope::Run).is_ok());
         assert!(with(&[Scope::Read, Scope::Run, Scope::Deploy]).may(Scope::Admin).is_err());

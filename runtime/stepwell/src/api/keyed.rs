@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde::Serialize;
 use stepwell_core::policy::idempotency::{Answered, Asked, Decision, WAIT_MS, decide};
 use stepwell_engine::store::Answer;
 use tokio::sync::watch;
@@ -35,7 +35,7 @@ impl Keyed {
     }
 
     /// The answer to be kept. `kept`: it starts runs, which hold the key.
-    pub(crate) fn answer(&self, status: StatusCode, body: &Value, kept: bool) -> Answer {
+    pub(crate) fn answer(&self, status: StatusCode, body: &impl Serialize, kept: bool) -> Answer {
         Answer {
             key: self.key.clone(),
             principal: self.principal.clone(),
@@ -43,7 +43,7 @@ impl Keyed {
             at_ms: now_ms(),
             kept,
             status: status.as_u16(),
-            body: body.to_string(),
+            body: views::text(body),
         }
     }
 
@@ -53,23 +53,23 @@ impl Keyed {
     }
 }
 
-/// What a request is answered with: a status and JSON.
+/// What a request is answered with: a status and JSON text.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
-    pub(crate) body: Value,
+    pub(crate) body: String,
     /// How it comes to be, where it is not the first answer.
     replayed: Option<&'static str>,
 }
 
 impl Reply {
-    pub(crate) fn new(status: StatusCode, body: Value) -> Self {
-        Self { status, body, replayed: None }
+    pub(crate) fn new(status: StatusCode, body: impl Serialize) -> Self {
+        Self { status, body: views::text(&body), replayed: None }
     }
 
     /// With what is true now in the place of what was answered first; said where that is another answer.
-    pub(crate) fn current(mut self, body: Value) -> Self {
-        self.body = body;
+    pub(crate) fn current(mut self, body: &impl Serialize) -> Self {
+        self.body = views::text(body);
         if self.replayed.is_some() {
             self.replayed = Some("current-state");
         }
@@ -83,7 +83,7 @@ pub(crate) const REPLAYED: header::HeaderName = header::HeaderName::from_static(
 impl IntoResponse for Reply {
     fn into_response(self) -> Response {
         let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let mut response = (self.status, [json], self.body.to_string()).into_response();
+        let mut response = (self.status, [json], self.body).into_response();
         if let Some(replayed) = self.replayed {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static(replayed));
         }
@@ -182,12 +182,11 @@ fn answered(app: &App, keyed: &Keyed) -> Result<Option<Reply>, Problem> {
     let Some(first) = app.reads().answer(&keyed.key)? else { return Ok(None) };
     let asked = Asked { principal: &first.principal, fingerprint: &first.fingerprint };
     let known = Answered { asked, at_ms: first.at_ms, kept: first.kept };
-    let body = || serde_json::from_str::<Value>(&first.body).map_err(|error| unreadable(&error.to_string()));
     let status = StatusCode::from_u16(first.status).map_err(|error| unreadable(&error.to_string()))?;
     match decide(keyed.asked(), Some(known), None, now_ms()) {
-        Decision::Replay => Ok(Some(Reply { status, body: body()?, replayed: Some("true") })),
+        Decision::Replay => Ok(Some(Reply { status, body: first.body, replayed: Some("true") })),
         Decision::CurrentState => {
-            let body = views::as_it_is_now(app, body()?)?;
+            let body = views::as_it_is_now(app, &first.body)?;
             Ok(Some(Reply { status, body, replayed: Some("current-state") }))
         }
         Decision::Reuse => Err(reuse()),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -18,11 +18,11 @@ use super::request::{Caller, OK};
 
 /// Requests by method, route and status.
 #[derive(Default)]
-pub(crate) struct Counters(Mutex<BTreeMap<(String, String, u16), u64>>);
+pub(crate) struct Counters(Mutex<BTreeMap<(&'static str, String, u16), u64>>);
 
 /// Counts a request once it is answered.
 pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
-    let method = request.method().as_str().to_owned();
+    let method = known(request.method());
     // What is no route of ours is one line, however many names are tried.
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let response = next.run(request).await;
@@ -30,6 +30,12 @@ pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) 
     *counters.entry((method, route, response.status().as_u16())).or_default() += 1;
     drop(counters);
     response
+}
+
+/// A method by its name; one line for all that clients make up.
+fn known(method: &Method) -> &'static str {
+    let known = ["GET", "POST", "DELETE", "HEAD", "PUT", "PATCH", "OPTIONS"];
+    known.into_iter().find(|name| *name == method.as_str()).unwrap_or("other")
 }
 
 /// Numbers for Prometheus.
@@ -67,7 +73,7 @@ pub(crate) async fn metrics(State(app): State<App>, Caller(caller): Caller) -> R
     let requests: Vec<_> = requests
         .into_iter()
         .map(|((method, route, status), n)| {
-            (format!("{{method=\"{}\",route=\"{}\",status=\"{status}\"}}", escaped(&method), escaped(&route)), n)
+            (format!("{{method=\"{}\",route=\"{}\",status=\"{status}\"}}", method, escaped(&route)), n)
         })
         .collect();
     metric("stepwell_http_requests_total", "counter", "Requests that were answered.", &requests);

@@ -4,6 +4,8 @@
 mod app;
 mod asks;
 mod auth;
+mod connections;
+mod journal;
 mod keyed;
 mod limit;
 mod metrics;
@@ -40,7 +42,7 @@ pub(crate) use app::{ApiSettings, App};
 pub(crate) use auth::Scope;
 use problem::{ApiCode, Problem};
 pub(crate) use server::{Server, ServerSettings};
-pub(crate) use tokens::made as made_token;
+pub(crate) use tokens::{ROTATION_OVERLAP_MS, made as made_token};
 
 /// The longest that a request may take, a wait included. Events that are followed are not bound by it.
 const LONGEST: Duration = Duration::from_secs(75);
@@ -72,8 +74,8 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(runs::list))
         .routes(routes!(runs::show))
         .routes(routes!(runs::result))
-        .routes(routes!(runs::journal))
-        .routes(routes!(runs::logs))
+        .routes(routes!(journal::journal))
+        .routes(routes!(journal::logs))
         .routes(routes!(stream::follow))
         .routes(routes!(asks::cancel))
         .routes(routes!(asks::terminate))

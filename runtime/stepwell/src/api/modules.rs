@@ -5,8 +5,8 @@ use std::path::Path;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::Digest;
 use stepwell_engine::ModuleInfo;
@@ -18,37 +18,46 @@ use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name, OK, Post};
-use super::views::tree;
 
 /// A module, and what it may do.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code)] // Describes what `view` writes.
 pub(crate) struct Module {
     /// Its name: the SHA-256 of the component, in hex.
-    digest: String,
+    #[schema(value_type = String)]
+    digest: Digest,
     /// The component's size.
     size_bytes: u64,
     /// When it was first uploaded, in ms since the Unix epoch.
     added_at_ms: u64,
     /// Its workflows with their defaults, input schemas, destinations and secrets.
     #[schema(value_type = Vec<Object>)]
-    workflows: Value,
+    workflows: Box<RawValue>,
     /// What it needs and may reach.
     #[schema(value_type = Object)]
-    capabilities: Value,
+    capabilities: Box<RawValue>,
     /// Those of its workflows whose new runs start on it.
     active: Vec<String>,
 }
 
-fn view(row: &ModuleRow, active: &[Active]) -> Value {
-    let mut description = tree(&row.description);
-    let active: Vec<&str> =
-        active.iter().filter(|one| one.digest == row.digest).map(|one| one.workflow.as_str()).collect();
-    json!({
-        "digest": row.digest, "sizeBytes": row.size_bytes, "addedAtMs": row.added_at_ms,
-        "workflows": description["workflows"].take(), "capabilities": description["capabilities"].take(), "active": active,
-    })
+/// What is taken of a module's description, as it was written: a schema may be nested more deeply than a tree can be.
+#[derive(Deserialize, Default)]
+struct Description {
+    workflows: Box<RawValue>,
+    capabilities: Box<RawValue>,
+}
+
+fn view(row: &ModuleRow, active: &[Active]) -> Module {
+    let Description { workflows, capabilities } = serde_json::from_str(&row.description).unwrap_or_default();
+    let active = active.iter().filter(|one| one.digest == row.digest).map(|one| one.workflow.clone()).collect();
+    Module {
+        digest: row.digest.clone(),
+        size_bytes: row.size_bytes,
+        added_at_ms: row.added_at_ms,
+        workflows,
+        capabilities,
+        active,
+    }
 }
 
 /// Upload a module.
@@ -162,7 +171,6 @@ fn activation(name: &str, info: &ModuleInfo, at_ms: u64) -> Active {
 
 /// Modules in a list.
 #[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code)] // Describes what `list` writes.
 pub(crate) struct Modules {
     modules: Vec<Module>,
 }
@@ -176,8 +184,8 @@ pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller) -> Resu
     caller.may(Scope::Read)?;
     blocking(move || {
         let active = app.reads().active()?;
-        let modules: Vec<Value> = app.reads().modules()?.iter().map(|row| view(row, &active)).collect();
-        Ok(Reply::new(OK, json!({ "modules": modules })))
+        let modules = app.reads().modules()?.iter().map(|row| view(row, &active)).collect();
+        Ok(Reply::new(OK, Modules { modules }))
     })
     .await
 }

@@ -75,6 +75,8 @@ api_codes! {
     ModuleNeeded = "module_needed", CONFLICT, "The module is needed";
     /// No token could do what only tokens can do afterwards.
     LastAdmin = "last_admin_token", CONFLICT, "Nobody could administer the server any more";
+    /// The token was rotated already.
+    TokenReplaced = "token_replaced", CONFLICT, "The token has been replaced by another";
     /// The body is larger than is taken.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The body's type is not one that is taken here.
@@ -91,6 +93,8 @@ api_codes! {
     StorageFailed = "storage_failed", SERVICE_UNAVAILABLE, "The store cannot keep anything now";
     /// The answer was not there in time.
     AnswerTimeout = "answer_timeout", GATEWAY_TIMEOUT, "The answer took too long";
+    /// As many runs are followed as may be.
+    TooManyFollowers = "too_many_followers", SERVICE_UNAVAILABLE, "Too many runs are followed at once";
     /// The server is about to end.
     Stopping = "stopping", SERVICE_UNAVAILABLE, "The server is stopping";
 }
@@ -159,7 +163,6 @@ impl Problem {
         Value::Object(object)
     }
 
-    #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
@@ -192,17 +195,25 @@ impl From<Error> for Problem {
     }
 }
 
+/// The code of what the store refused.
+fn code_of(error: &StoreError) -> ApiCode {
+    match error {
+        StoreError::Finished { .. } => ApiCode::RunFinished,
+        StoreError::ModuleNeeded(_) => ApiCode::ModuleNeeded,
+        StoreError::NoSuchRun(_) | StoreError::NoSuchModule(_) | StoreError::NoSuchToken(_) => ApiCode::NotFound,
+        StoreError::LastToken(_) => ApiCode::LastAdmin,
+        StoreError::EventDiffers => ApiCode::KeyReuse,
+        // What stopped the run's writes stopped this one.
+        StoreError::Stopped { cause, .. } => code_of(cause),
+        error if error.is_of_the_disk() => ApiCode::StorageFailed,
+        _ => ApiCode::Internal,
+    }
+}
+
 impl From<StoreError> for Problem {
     /// What the store refused. Handlers turn the refusals that have a meaning of their own there into problems before this.
     fn from(error: StoreError) -> Self {
-        let code = match &error {
-            StoreError::Finished { .. } => ApiCode::RunFinished,
-            StoreError::ModuleNeeded(_) => ApiCode::ModuleNeeded,
-            StoreError::NoSuchRun(_) | StoreError::NoSuchModule(_) | StoreError::NoSuchToken(_) => ApiCode::NotFound,
-            StoreError::EventDiffers => ApiCode::KeyReuse,
-            error if error.is_of_the_disk() => ApiCode::StorageFailed,
-            _ => ApiCode::Internal,
-        };
+        let code = code_of(&error);
         if matches!(code, ApiCode::StorageFailed | ApiCode::Internal) {
             tracing::error!(%error, "the store failed");
         }
@@ -245,6 +256,8 @@ mod tests {
     fn a_refusal_of_the_disk_is_no_fault_of_the_client() {
         let problem = Problem::from(StoreError::DiskFull("no room".into()));
         assert_eq!(problem.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let behind = StoreError::Stopped { run: 1, cause: Box::new(StoreError::DiskFull("no room".into())) };
+        assert_eq!(Problem::from(behind).status(), StatusCode::SERVICE_UNAVAILABLE);
         let finished = StoreError::Finished { run: 1, status: stepwell_engine::store::Status::Failed };
         assert_eq!(Problem::from(finished).status(), StatusCode::CONFLICT);
     }

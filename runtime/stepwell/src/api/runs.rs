@@ -1,11 +1,10 @@
-//! Looking at runs: lists with counts, one run, its result, its journal, its log.
+//! Looking at runs: lists with counts, one run, its result.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
-use stepwell_core::journal::codec;
-use stepwell_engine::store::{RunFilter, RunRow, Status};
+use stepwell_engine::store::{RunFilter, Status};
 use utoipa::ToSchema;
 
 use super::app::{App, blocking};
@@ -13,7 +12,7 @@ use super::auth::Scope;
 use super::keyed::Reply;
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name, OK, Query, wait_ms};
-use super::views::{self, Run, tree};
+use super::views::{self, Run};
 
 /// Runs in a page.
 const PAGE: u64 = 100;
@@ -64,7 +63,7 @@ pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: 
         let full = (list.runs.len() + list.unreadable.len()) as u64 == u64::from(filter.limit);
         let last = list.runs.iter().map(|row| row.key).chain(list.unreadable.iter().map(|run| run.key)).min();
         let cursor = last.filter(|_| full).map(|key| key.to_string());
-        let runs: Vec<Value> = list.runs.iter().map(views::run).collect();
+        let runs: Vec<Run> = list.runs.iter().map(views::run).collect();
         let mut body = json!({ "runs": runs, "counts": counts, "unreadable": list.unreadable.len() });
         if let Some(cursor) = cursor {
             body["cursor"] = cursor.into();
@@ -142,101 +141,4 @@ pub(crate) async fn result(
     }
     let status = if row.status.is_finished() { OK } else { StatusCode::ACCEPTED };
     Ok(Reply::new(status, views::run(&row)))
-}
-
-/// A part of a run's journal.
-#[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code)] // Describes what `journal` writes.
-pub(crate) struct Journal {
-    /// Each with `seq`, `atMs` and `entry`, in order.
-    #[schema(value_type = Vec<Object>)]
-    entries: Value,
-    /// `from` of the next part, where there is one.
-    next: Option<u64>,
-}
-
-/// Read a run's journal.
-#[utoipa::path(
-    get, path = "/v1/runs/{id}/journal", tag = "runs",
-    params(
-        ("id" = String, Path, description = "The run"),
-        ("from" = Option<u64>, Query, maximum = 9223372036854775807u64, description = "The first entry's number; 0 where it is left out"),
-        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "At most so many; 1,000 where it is left out"),
-    ),
-    responses(
-        (status = 200, description = "Entries", body = Journal),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is none"),
-    )
-)]
-pub(crate) async fn journal(
-    State(app): State<App>,
-    Caller(caller): Caller,
-    name: Name,
-    query: Query,
-) -> Result<Reply, Problem> {
-    caller.may(Scope::Read)?;
-    query.only(&["from", "limit"])?;
-    let from = query.number("from", 0..=i64::MAX as u64)?.unwrap_or(0);
-    let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(MAX_PAGE);
-    blocking(move || {
-        let row = app.run(&name.0)?;
-        let entries = entries(&app, &row, from, limit as u32)?;
-        let next = (entries.len() as u64 == limit).then(|| from + limit);
-        let mut body = json!({ "entries": entries });
-        if let Some(next) = next {
-            body["next"] = next.into();
-        }
-        Ok(Reply::new(OK, body))
-    })
-    .await
-}
-
-/// Entries of a run's journal as JSON.
-pub(crate) fn entries(app: &App, row: &RunRow, from: u64, limit: u32) -> Result<Vec<Value>, Problem> {
-    let entries = app.reads().entries(row.key, from, limit)?;
-    let read = |(seq, bytes): (u64, Vec<u8>)| {
-        let entry = codec::decode(seq, &bytes)
-            .map_err(|error| Problem::new(ApiCode::Internal, format!("entry {seq} of run {}: {error}", row.run)))?;
-        Ok(json!({ "seq": seq, "atMs": entry.at_ms, "entry": entry.record }))
-    };
-    entries.into_iter().map(read).collect()
-}
-
-/// A run's log.
-#[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code)] // Describes what `logs` writes.
-pub(crate) struct Logs {
-    /// Each with `atMs`, `level`, `message`, and `step` and `fields` where it has them, by time.
-    #[schema(value_type = Vec<Object>)]
-    lines: Value,
-}
-
-/// Read what a run has logged, by time.
-#[utoipa::path(
-    get, path = "/v1/runs/{id}/logs", tag = "runs", params(("id" = String, Path, description = "The run")),
-    responses(
-        (status = 200, description = "Lines", body = Logs),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is none"),
-    )
-)]
-pub(crate) async fn logs(State(app): State<App>, Caller(caller): Caller, name: Name) -> Result<Reply, Problem> {
-    caller.may(Scope::Read)?;
-    blocking(move || {
-        let row = app.run(&name.0)?;
-        let mut lines = app.reads().logs(row.key, None, u32::MAX)?;
-        // They are kept by their place in the run; people want them by time.
-        lines.sort_by_key(|line| line.at_ms);
-        let lines: Vec<Value> = lines
-            .into_iter()
-            .map(|line| {
-                let level = ["trace", "debug", "info", "warn", "error"].get(usize::from(line.level));
-                json!({
-                    "atMs": line.at_ms, "level": level.copied().unwrap_or("info"), "step": line.step, "message": line.text,
-                    "fields": line.fields.as_deref().map(tree),
-                })
-            })
-            .collect();
-        Ok(Reply::new(OK, json!({ "lines": lines })))
-    })
-    .await
 }

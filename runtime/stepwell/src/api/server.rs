@@ -4,10 +4,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use stepwell_core::policy::idempotency::ANSWER_KEPT_MS;
 use stepwell_engine::Engine;
 use stepwell_engine::store::{Action, Submission};
@@ -15,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::app::now_ms;
+use super::connections::Connections;
 use super::{ApiSettings, App, router};
 
 /// How the server is reached.
@@ -23,10 +20,12 @@ pub(crate) struct ServerSettings {
     pub(crate) listen: SocketAddr,
     pub(crate) max_module_bytes: usize,
     pub(crate) rate_per_token: u32,
+    /// Connections that may be open at once.
+    pub(crate) max_connections: usize,
+    /// How long a connection may take to say what it wants.
+    pub(crate) idle: Duration,
 }
 
-/// How long a connection may take to say what it wants.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long requests under way may take once the server is to end.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How often answers that hold their keys no longer are taken away.
@@ -36,6 +35,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(600);
 pub(crate) struct Server {
     listener: TcpListener,
     app: App,
+    connections: Connections,
     stop: watch::Sender<bool>,
 }
 
@@ -46,8 +46,7 @@ impl Server {
     /// When it is taken, or reaches beyond this machine while there are no tokens.
     pub(crate) async fn bind(engine: Engine, settings: &ServerSettings) -> anyhow::Result<Self> {
         let beyond = !settings.listen.ip().is_loopback();
-        let tokens = engine.store().read().tokens()?;
-        if beyond && tokens.is_empty() {
+        if beyond && !engine.store().read().has_tokens()? {
             anyhow::bail!(
                 "{} reaches beyond this machine, and there are no tokens: anybody could do anything. \
                  Make one first: stepwell token create NAME --scope admin --data-dir DIR",
@@ -61,8 +60,11 @@ impl Server {
             max_module_bytes: settings.max_module_bytes,
             rate_per_token: settings.rate_per_token,
             needs_tokens: beyond,
+            max_followers: (settings.max_connections / 2).max(1),
         };
-        Ok(Self { listener, app: App::new(engine, api, stopping), stop })
+        let app = App::new(engine, api, stopping);
+        let connections = Connections::new(router(&app), settings.max_connections, settings.idle);
+        Ok(Self { listener, app, connections, stop })
     }
 
     /// Where it is reached.
@@ -72,28 +74,16 @@ impl Server {
 
     /// Answers until `until`; then ends in order.
     pub(crate) async fn run(self, until: impl Future<Output = ()>) {
-        let service = TowerToHyperService::new(router(&self.app));
-        let mut http = Builder::new(TokioExecutor::new());
-        http.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-        http.http2().timer(TokioTimer::new());
-        let graceful = GracefulShutdown::new();
         let forgetting = tokio::spawn(forget(self.app.clone()));
         let mut until = std::pin::pin!(until);
         loop {
-            let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
+            let come = async { (self.connections.place().await, self.listener.accept().await) };
+            let (place, accepted) = tokio::select! {
+                come = come => come,
                 () = &mut until => break,
             };
             match accepted {
-                Ok((stream, _)) => {
-                    let _ = stream.set_nodelay(true);
-                    let connection = http.serve_connection(TokioIo::new(stream), service.clone()).into_owned();
-                    let connection = graceful.watch(connection);
-                    tokio::spawn(async move {
-                        // Whoever breaks a connection off knows it.
-                        let _ = connection.await;
-                    });
-                }
+                Ok((stream, _)) => self.connections.serve(stream, place),
                 Err(error) => {
                     // Out of file descriptors, for one: it passes when others go.
                     tracing::error!(%error, "a connection could not be taken");
@@ -105,7 +95,7 @@ impl Server {
         // Waits and followed runs end at once, so that nobody keeps the server.
         self.stop.send_replace(true);
         forgetting.abort();
-        if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+        if self.connections.drain(DRAIN).await.is_err() {
             tracing::warn!("requests under way were given up; what they have begun is kept or not, as a whole");
         }
         self.app.engine.stop().await;

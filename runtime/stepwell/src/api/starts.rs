@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use stepwell_core::error::Error;
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::codec;
@@ -16,7 +15,7 @@ use stepwell_core::json::Json;
 use stepwell_core::limits;
 use stepwell_core::policy::idempotency;
 use stepwell_engine::StartRun;
-use stepwell_engine::store::{NewRun, RunRow, StoreError};
+use stepwell_engine::store::{Answer, NewRun, RunRow, StoreError};
 use utoipa::ToSchema;
 
 use super::app::App;
@@ -24,7 +23,7 @@ use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Name, OK, Post, Query, wait_ms};
-use super::views::{self, Run};
+use super::views::{self, Outcome, Outcomes, Run, raw};
 
 /// Tags of a run.
 const MAX_TAGS: usize = 32;
@@ -75,25 +74,6 @@ pub(crate) struct Batch {
     runs: Vec<BatchStart>,
 }
 
-/// What became of each, in order.
-#[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code)] // Describes what `batch` writes.
-pub(crate) struct Outcomes {
-    outcomes: Vec<Outcome>,
-}
-
-/// What became of a start: a run, or a problem.
-#[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code)] // Describes what `batch` writes.
-pub(crate) struct Outcome {
-    /// As of a single start: 201 for a new run, 200 for the one that has the run key, else the problem's.
-    status: u16,
-    /// The run.
-    run: Option<Run>,
-    /// Why there is none.
-    problem: Option<ProblemBody>,
-}
-
 /// Start a run.
 ///
 /// With `wait` the answer comes when the run has ended, or the time is over, and shows the run as it is then; so does a repetition's.
@@ -118,21 +98,24 @@ pub(crate) async fn start(State(app): State<App>, name: Name, query: Query, post
     let start: Start = post.json()?;
     let shared = app.clone();
     let reply = once(&app, post.keyed.clone(), move |keyed| async move {
-        let mut resolved = resolve(&shared, vec![(name.0, start)], keyed, None).await?;
-        resolved.pop().unwrap_or_else(|| Err(Problem::new(ApiCode::Internal, "nothing was started")))
+        let mut resolved = resolve(&shared, vec![(name.0, start)], keyed, Form::One).await?;
+        let nothing = || Err(Problem::new(ApiCode::Internal, "nothing was started"));
+        resolved.pop().unwrap_or_else(nothing).map(|(status, run)| Reply::new(status, run))
     })
     .await?;
     match wait {
         None => Ok(reply),
         Some(wait_ms) => {
-            let row = app.run(reply.body["id"].as_str().unwrap_or_default())?;
+            let row = app.run(&views::id_of(&reply.body).unwrap_or_default())?;
             let row = views::ended(&app, row.key, wait_ms).await?;
-            Ok(reply.current(views::run(&row)))
+            Ok(reply.current(&views::run(&row)))
         }
     }
 }
 
-/// Start many runs, each with an outcome of its own. All that can be started are, in one transaction.
+/// Start many runs, each with an outcome of its own.
+///
+/// All that can be started are, in one transaction. Where the server itself fails with one of them, the batch fails, and none is.
 #[utoipa::path(
     post, path = "/v1/runs:batch", tag = "runs", request_body = Batch, params(super::openapi::KeyHeader),
     responses((status = 200, description = "What became of each, in order", body = Outcomes))
@@ -147,8 +130,8 @@ pub(crate) async fn batch(State(app): State<App>, post: Post) -> Result<Reply, P
     let starts = batch.runs.iter().map(|run| named(run)).collect::<Result<Vec<_>, _>>()?;
     let shared = app.clone();
     once(&app, post.keyed.clone(), move |keyed| async move {
-        let outcomes = resolve(&shared, starts, keyed, Some(batch_body)).await?;
-        Ok(Reply::new(OK, batch_body(&outcomes)))
+        let outcomes = resolve(&shared, starts, keyed, Form::Batch).await?;
+        Ok(Reply::new(OK, told(outcomes)))
     })
     .await
 }
@@ -170,65 +153,85 @@ fn named(text: &RawValue) -> Result<(String, Start), Problem> {
     Ok((workflow.map_err(invalid)?, serde_json::from_str(rest.get()).map_err(invalid)?))
 }
 
-fn batch_body(outcomes: &[Outcomed]) -> Value {
-    let outcomes: Vec<Value> = outcomes
-        .iter()
-        .map(|outcome| match outcome {
-            Ok(reply) => json!({ "status": reply.status.as_u16(), "run": reply.body }),
-            Err(problem) => {
-                let problem = problem.to_json();
-                json!({ "status": problem["status"], "problem": problem })
-            }
-        })
-        .collect();
-    json!({ "outcomes": outcomes })
+/// The outcomes of a batch.
+fn told(outcomes: Vec<Outcomed>) -> Outcomes {
+    let outcome = |outcome: Outcomed| match outcome {
+        Ok((status, run)) => Outcome { status: status.as_u16(), run: Some(run), problem: None },
+        Err(problem) => {
+            Outcome { status: problem.status().as_u16(), run: None, problem: Some(raw(&problem.to_json().to_string())) }
+        }
+    };
+    Outcomes { outcomes: outcomes.into_iter().map(outcome).collect() }
 }
 
-type Outcomed = Result<Reply, Problem>;
+/// How starts are answered.
+#[derive(Clone, Copy)]
+enum Form {
+    One,
+    Batch,
+}
+
+impl Form {
+    /// A run that is there. A batch leaves results out: a thousand of them could have any size.
+    fn shown(self, run: Run) -> Run {
+        match self {
+            Self::One => run,
+            Self::Batch => run.outlined(),
+        }
+    }
+}
+
+type Outcomed = Result<(StatusCode, Run), Problem>;
 
 /// Resolves starts, each to a new run, the one that has its run key, or a refusal; and keeps the new ones with the answer, all at
-/// once. Where a run key was taken in between, nothing has been kept, and all is resolved anew.
+/// once. Where a run key or a module was taken in between, nothing has been kept, and all is resolved anew.
+///
+/// # Errors
+/// Also where the server failed with one of them: a failure that passes must not be kept under the key as an outcome.
 async fn resolve(
     app: &App,
     starts: Vec<(String, Start)>,
     keyed: Option<Keyed>,
-    whole: Option<fn(&[Outcomed]) -> Value>,
+    form: Form,
 ) -> Result<Vec<Outcomed>, Problem> {
     loop {
         let mut new: Vec<NewRun> = Vec::new();
         let mut taken: HashMap<String, Asked> = HashMap::new();
         let mut outcomes: Vec<Outcomed> = Vec::with_capacity(starts.len());
-        for (workflow, start) in &starts {
-            let outcome = one(app, workflow, start, &mut taken).await;
-            outcomes.push(outcome.map(|found| match found {
-                Found::Existing(body) => Reply::new(OK, body),
-                Found::New(run) => {
-                    let body = views::new_run(&run);
+        for (index, (workflow, start)) in starts.iter().enumerate() {
+            match one(app, workflow, start, &mut taken).await {
+                Ok(Found::Existing(run)) => outcomes.push(Ok((OK, form.shown(*run)))),
+                Ok(Found::New(run)) => {
+                    outcomes.push(Ok((StatusCode::CREATED, views::new_run(&run))));
                     new.push(*run);
-                    Reply::new(StatusCode::CREATED, body)
                 }
-            }));
-        }
-        let answer = keyed.as_ref().and_then(|keyed| {
-            let kept = !new.is_empty();
-            match (whole, &outcomes[..]) {
-                (Some(body), all) => Some(keyed.answer(OK, &body(all), kept)),
-                (None, [Ok(reply)]) => Some(keyed.answer(reply.status, &reply.body, kept)),
-                // A refusal leaves the key unused.
-                (None, _) => None,
+                Err(problem) if problem.status().is_server_error() => {
+                    return Err(match form {
+                        Form::One => problem,
+                        Form::Batch => problem.with("index", index),
+                    });
+                }
+                Err(problem) => outcomes.push(Err(problem)),
             }
-        });
+        }
+        let answer = keyed.as_ref().and_then(|keyed| answer(keyed, form, &outcomes, !new.is_empty()));
         if new.is_empty() && answer.is_none() {
             return Ok(outcomes);
         }
         match app.engine.start_all(new, answer).await {
             Ok(_) => return Ok(outcomes),
-            Err(StoreError::RunKeyTaken(_)) => {}
-            Err(StoreError::NoSuchModule(digest)) => {
-                return Err(Problem::new(ApiCode::NotFound, format!("module {digest} was taken away")));
-            }
+            Err(StoreError::RunKeyTaken(_) | StoreError::NoSuchModule(_)) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// What is kept under the key. A refusal leaves it unused.
+fn answer(keyed: &Keyed, form: Form, outcomes: &[Outcomed], kept: bool) -> Option<Answer> {
+    match (form, outcomes) {
+        (Form::Batch, all) => Some(keyed.answer(OK, &told(all.to_vec()), kept)),
+        (Form::One, [Ok((status, run))]) => Some(keyed.answer(*status, run, kept)),
+        (Form::One, _) => None,
     }
 }
 
@@ -237,12 +240,12 @@ struct Asked {
     run: RunId,
     workflow: String,
     input: Json,
-    view: Value,
+    view: Run,
 }
 
 enum Found {
     New(Box<NewRun>),
-    Existing(Value),
+    Existing(Box<Run>),
 }
 
 async fn one(app: &App, workflow: &str, start: &Start, taken: &mut HashMap<String, Asked>) -> Result<Found, Problem> {
@@ -256,7 +259,7 @@ async fn one(app: &App, workflow: &str, start: &Start, taken: &mut HashMap<Strin
         idempotency::check_key(run_key).map_err(|error| invalid(format!("runKey: {error}")))?;
         if let Some(first) = taken.get(run_key) {
             return match first.workflow == workflow && first.input.same_value(&input) {
-                true => Ok(Found::Existing(first.view.clone())),
+                true => Ok(Found::Existing(Box::new(first.view.clone()))),
                 false => Err(conflict(run_key, &first.run)),
             };
         }
@@ -264,11 +267,32 @@ async fn one(app: &App, workflow: &str, start: &Start, taken: &mut HashMap<Strin
             return existing(app, &row, workflow, &input, run_key);
         }
     }
-    let digest = match &start.digest {
-        Some(digest) => Digest::from_text(digest.clone()),
-        None => active(app, workflow)?,
-    };
-    if app.reads().module_row(&digest)?.is_none() {
+    let run = prepared(app, workflow, start, &input).await?;
+    if let Some(run_key) = &start.run_key {
+        let view = views::new_run(&run);
+        let asked = Asked { run: run.run.clone(), workflow: workflow.to_owned(), input, view };
+        taken.insert(run_key.clone(), asked);
+    }
+    Ok(Found::New(Box::new(run)))
+}
+
+/// A new run, on the module that is asked for or the active one: where another has become that meanwhile, and this one was taken
+/// away, on the other.
+async fn prepared(app: &App, workflow: &str, start: &Start, input: &Json) -> Result<NewRun, Problem> {
+    loop {
+        let digest = match &start.digest {
+            Some(digest) => Digest::from_text(digest.clone()),
+            None => active(app, workflow)?,
+        };
+        let run = on_module(app, workflow, start, input, &digest).await;
+        if run.is_ok() || start.digest.is_some() || active(app, workflow)? == digest {
+            return run;
+        }
+    }
+}
+
+async fn on_module(app: &App, workflow: &str, start: &Start, input: &Json, digest: &Digest) -> Result<NewRun, Problem> {
+    if app.reads().module_row(digest)?.is_none() {
         let text = format!("there is no module {digest}");
         return Err(Error::new(stepwell_core::error::Code::InvalidModule, text).into());
     }
@@ -277,15 +301,9 @@ async fn one(app: &App, workflow: &str, start: &Start, taken: &mut HashMap<Strin
         run_timeout_ms: start.run_timeout_ms,
         tags: start.tags.clone().into_iter().collect(),
         delay_ms: start.delay_ms,
-        ..StartRun::new(digest, Some(workflow.to_owned()), input.clone())
+        ..StartRun::new(digest.clone(), Some(workflow.to_owned()), input.clone())
     });
-    let run = run.await?;
-    if let Some(run_key) = &start.run_key {
-        let view = views::new_run(&run);
-        let asked = Asked { run: run.run.clone(), workflow: workflow.to_owned(), input, view };
-        taken.insert(run_key.clone(), asked);
-    }
-    Ok(Found::New(Box::new(run)))
+    Ok(run.await?)
 }
 
 fn active(app: &App, workflow: &str) -> Result<Digest, Problem> {
@@ -299,7 +317,7 @@ fn active(app: &App, workflow: &str) -> Result<Digest, Problem> {
 /// The run that has the run key, if it is what is asked for.
 fn existing(app: &App, row: &RunRow, workflow: &str, input: &Json, run_key: &str) -> Result<Found, Problem> {
     let same = row.workflow == workflow && input_of(app, row)?.same_value(input);
-    if same { Ok(Found::Existing(views::run(row))) } else { Err(conflict(run_key, &row.run)) }
+    if same { Ok(Found::Existing(Box::new(views::run(row)))) } else { Err(conflict(run_key, &row.run)) }
 }
 
 fn input_of(app: &App, row: &RunRow) -> Result<Json, Problem> {

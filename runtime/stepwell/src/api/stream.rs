@@ -5,30 +5,31 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{self, Stream};
-use serde_json::Value;
+use serde::Serialize;
 use stepwell_engine::store::RunRow;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::app::{App, blocking};
-use super::auth::Scope;
+use super::auth::{Principal, Scope, still_admitted};
+use super::journal::entries;
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name};
-use super::runs::entries;
 use super::views;
 
 /// Entries read at once.
-const PAGE: u32 = 100;
+const PAGE: usize = 100;
 /// A sign of life for what is in between.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Follow a run.
 ///
 /// Events are `entry` (a journal entry; its number is the event's id), `run` (the run, whenever its status has changed) and `end`
-/// (the run; nothing follows). A client that comes again with `Last-Event-ID` gets what follows that entry.
+/// (the run; nothing follows); `problem` says why nothing follows before that. A client that comes again with `Last-Event-ID` gets
+/// what follows that entry.
 #[utoipa::path(
     get, path = "/v1/runs/{id}/events", tag = "runs",
     params(
@@ -56,22 +57,34 @@ pub(crate) async fn follow(
         }
     };
     let row = app.run(&name.0)?;
+    let place = app.followers.clone().try_acquire_owned().map_err(|_| {
+        let problem = Problem::new(ApiCode::TooManyFollowers, "as many runs are followed as may be; come again later");
+        problem.with_header(header::RETRY_AFTER, HeaderValue::from_static("5"))
+    })?;
     // Before anything is read: what comes after that is not missed.
     let changes = app.engine.changes(row.key).await;
-    let following = Following { app, row, changes, next_seq, shown: None, ready: Vec::new(), over: false };
+    let following =
+        Following { app, caller, row, changes, next_seq, shown: None, ready: Vec::new(), over: false, _place: place };
     Ok(Sse::new(events(following)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+}
+
+/// As JSON in one line: a value may have been written in several, with the ends of lines between its parts and nowhere else.
+fn line(view: &impl Serialize) -> String {
+    views::text(view).replace(['\r', '\n'], " ")
 }
 
 struct Following {
     app: App,
+    caller: Principal,
     row: RunRow,
     changes: watch::Receiver<()>,
     next_seq: u64,
     /// The run as it was shown last, without its times.
-    shown: Option<Value>,
+    shown: Option<String>,
     /// Events to be given, the next one last.
     ready: Vec<Event>,
     over: bool,
+    _place: OwnedSemaphorePermit,
 }
 
 fn events(following: Following) -> impl Stream<Item = Result<Event, Infallible>> {
@@ -98,6 +111,8 @@ impl Following {
             if self.ready.is_empty() {
                 tokio::select! {
                     changed = self.changes.changed() => self.over = changed.is_err(),
+                    // To see whether the token holds, though nothing happens in the run.
+                    () = tokio::time::sleep(KEEP_ALIVE) => {}
                     () = self.app.stopped() => self.over = true,
                 }
             }
@@ -107,17 +122,19 @@ impl Following {
     /// Reads what is new. The row comes first: all entries of what it says are there then.
     async fn look(&mut self) -> Result<(), Problem> {
         let (app, row, from) = (self.app.clone(), self.row.clone(), self.next_seq);
+        let caller = self.caller.clone();
         let (row, found) = blocking(move || {
+            still_admitted(&app, &caller)?;
             let row = app.run(row.run.as_str())?;
             let found = entries(&app, &row, from, PAGE)?;
             Ok((row, found))
         })
         .await?;
-        let more = found.len() == PAGE as usize;
-        for entry in found {
-            self.next_seq = entry["seq"].as_u64().unwrap_or(self.next_seq) + 1;
-            let event = Event::default().event("entry").id(entry["seq"].to_string());
-            self.ready.push(event.data(entry.to_string()));
+        let more = found.next.is_some();
+        for entry in found.entries {
+            self.next_seq = entry.seq + 1;
+            let event = Event::default().event("entry").id(entry.seq.to_string());
+            self.ready.push(event.data(line(&entry)));
         }
         if !more {
             self.show(&row);
@@ -129,13 +146,14 @@ impl Following {
 
     fn show(&mut self, row: &RunRow) {
         let view = views::run(row);
-        let mut lasting = view.clone();
-        lasting["changedAtMs"] = Value::Null;
         if row.status.is_finished() {
             self.over = true;
-            self.ready.push(Event::default().event("end").data(view.to_string()));
-        } else if self.shown.as_ref() != Some(&lasting) {
-            self.ready.push(Event::default().event("run").data(view.to_string()));
+            self.ready.push(Event::default().event("end").data(line(&view)));
+            return;
+        }
+        let lasting = views::text(&views::run(row).without_time());
+        if self.shown.as_ref() != Some(&lasting) {
+            self.ready.push(Event::default().event("run").data(line(&view)));
             self.shown = Some(lasting);
         }
     }

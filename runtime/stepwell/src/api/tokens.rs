@@ -66,6 +66,17 @@ fn view(token: &Token) -> Value {
 
 /// A token of a principal, with its text. Refused where the name or the scopes are none.
 pub(crate) fn made(principal: &str, scopes: &[Scope], expires_at_ms: Option<u64>) -> Result<(Token, String), Problem> {
+    let id = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
+    made_as(id, principal, scopes, expires_at_ms)
+}
+
+/// The same, with this name.
+fn made_as(
+    id: String,
+    principal: &str,
+    scopes: &[Scope],
+    expires_at_ms: Option<u64>,
+) -> Result<(Token, String), Problem> {
     let invalid = |text: String| Problem::new(ApiCode::InvalidRequest, text);
     let max = limits::MAX_NAME_BYTES;
     if principal.trim().is_empty() || principal.len() > max || principal.chars().any(char::is_control) {
@@ -80,14 +91,14 @@ pub(crate) fn made(principal: &str, scopes: &[Scope], expires_at_ms: Option<u64>
         return Err(invalid("a token needs at least one scope".to_owned()));
     }
     let (secret, hash) = new_secret();
-    let id = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
     let text = token_text(&id, &secret);
     let (principal, scopes) = (principal.to_owned(), scopes_text(&scopes));
     Ok((Token { id, principal, scopes, hash, created_at_ms: now_ms(), expires_at_ms }, text))
 }
 
-fn is_lasting_admin(token: &Token) -> bool {
-    token.expires_at_ms.is_none() && scopes_of(&token.scopes).contains(&Scope::Admin)
+/// Without a lasting token that can make others nobody could administer the server.
+fn spare_admin() -> Action {
+    Action::SpareScope(Scope::Admin.as_str().to_owned())
 }
 
 /// Make a token.
@@ -104,12 +115,15 @@ pub(crate) async fn create(State(app): State<App>, post: Post) -> Result<Reply, 
     let shared = app.clone();
     once(&app, post.keyed.clone(), move |keyed| async move {
         let (token, text) = made(&new.principal, &new.scopes, new.expires_at_ms)?;
-        if shared.reads().tokens()?.is_empty() && !is_lasting_admin(&token) {
-            let text =
-                "the first token closes the server to everybody without one: it needs the scope admin, and no end";
-            return Err(Problem::new(ApiCode::LastAdmin, text));
-        }
-        keep(&shared, vec![Action::AddToken(token.clone())], &token, text, keyed).await
+        let kept = keep(&shared, vec![spare_admin(), Action::AddToken(token.clone())], &token, text, keyed).await;
+        kept.map_err(|error| match error {
+            StoreError::LastToken(_) => {
+                let text =
+                    "the first token closes the server to everybody without one: it needs the scope admin, and no end";
+                Problem::new(ApiCode::LastAdmin, text)
+            }
+            other => other.into(),
+        })
     })
     .await
 }
@@ -120,7 +134,7 @@ async fn keep(
     token: &Token,
     text: String,
     keyed: Option<Keyed>,
-) -> Result<Reply, Problem> {
+) -> Result<Reply, StoreError> {
     let mut body = view(token);
     let answer = keyed.map(|keyed| keyed.answer(StatusCode::CREATED, &body, false));
     app.engine.store().submit(Submission { actions, answer }).await?;
@@ -145,16 +159,31 @@ fn find(app: &App, id: &str) -> Result<Token, Problem> {
 }
 
 /// How long the old token holds beside the new one.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Rotate {
-    /// In ms; at once where it is left out. At most a day.
-    #[schema(maximum = 86400000u64)]
-    #[serde(default)]
+    /// In ms, at most a day; 5 minutes where it is left out, so that a lost answer locks nobody out. 0 where the old token is in wrong
+    /// hands.
+    #[schema(minimum = 0, maximum = 86400000u64)]
+    #[serde(default = "overlap_ms")]
     overlap_ms: u64,
 }
 
-/// Make a token in the place of another, with its principal and scopes.
+impl Default for Rotate {
+    fn default() -> Self {
+        Self { overlap_ms: overlap_ms() }
+    }
+}
+
+/// How long the old token holds beside the new one where nobody says otherwise.
+fn overlap_ms() -> u64 {
+    ROTATION_OVERLAP_MS
+}
+
+/// The same, for the command line.
+pub(crate) const ROTATION_OVERLAP_MS: u64 = 300_000;
+
+/// Make a token in the place of another, with its principal, scopes and end.
 #[utoipa::path(
     post, path = "/v1/tokens/{id}/rotate", tag = "tokens", request_body(content = Option<Rotate>),
     params(("id" = String, Path, description = "The token's name"), super::openapi::KeyHeader),
@@ -174,13 +203,45 @@ pub(crate) async fn rotate(State(app): State<App>, name: Name, post: Post) -> Re
     once(&app, post.keyed.clone(), move |keyed| async move {
         let old = find(&shared, &name.0)?;
         if !holds(&old, now_ms()) {
-            return Err(Problem::new(ApiCode::NotFound, format!("token {:?} has ended", old.id)));
+            return Err(ended(&old.id));
         }
-        let (token, text) = made(&old.principal, &scopes_of(&old.scopes), None)?;
-        let expire = Action::ExpireToken { id: old.id, at_ms: now_ms() + rotate.overlap_ms };
-        keep(&shared, vec![Action::AddToken(token.clone()), expire], &token, text, keyed).await
+        // The name can be taken once: of two who rotate the token at the same time one is told of the other's, and an end that a
+        // rotation has set is never handed on.
+        let name = successor(&old.id);
+        let (token, text) = made_as(name, &old.principal, &scopes_of(&old.scopes), old.expires_at_ms)?;
+        let now_ms = now_ms();
+        let actions = vec![
+            Action::NeedToken { id: old.id.clone(), at_ms: now_ms },
+            Action::AddToken(token.clone()),
+            Action::ExpireToken { id: old.id.clone(), at_ms: now_ms + rotate.overlap_ms },
+        ];
+        let kept = keep(&shared, actions, &token, text, keyed).await;
+        kept.or_else(|error| match error {
+            StoreError::TokenExists(_) => Err(replaced(&shared, &old.id)?),
+            StoreError::NoSuchToken(id) => Err(ended(&id)),
+            other => Err(other.into()),
+        })
     })
     .await
+}
+
+fn ended(id: &str) -> Problem {
+    Problem::new(ApiCode::NotFound, format!("token {id:?} has ended"))
+}
+
+/// The name of the token that comes of rotating this one: its own, and the how manieth of its line it is.
+fn successor(id: &str) -> String {
+    let (first, n) = id.split_once('-').unwrap_or((id, "1"));
+    format!("{first}-{}", n.parse::<u64>().unwrap_or(1) + 1)
+}
+
+fn replaced(app: &App, id: &str) -> Result<Problem, Problem> {
+    let mut last = successor(id);
+    while app.reads().token(&successor(&last))?.is_some() {
+        last = successor(&last);
+    }
+    let text = format!("token {id:?} was rotated already, and replaced by {last:?}: rotate that one");
+    Ok(Problem::new(ApiCode::TokenReplaced, text).with("by", last))
 }
 
 /// Let a token end at once.
@@ -195,15 +256,13 @@ pub(crate) async fn rotate(State(app): State<App>, name: Name, post: Post) -> Re
 pub(crate) async fn revoke(State(app): State<App>, Caller(caller): Caller, name: Name) -> Result<StatusCode, Problem> {
     caller.may(Scope::Admin)?;
     let token = find(&app, &name.0)?;
-    let others =
-        app.reads().tokens()?.into_iter().filter(|other| other.id != token.id && is_lasting_admin(other)).count();
-    if others == 0 && is_lasting_admin(&token) {
-        let text = "this is the last token that can make others; make another with the scope admin first";
-        return Err(Problem::new(ApiCode::LastAdmin, text));
-    }
-    let actions = vec![Action::ExpireToken { id: token.id.clone(), at_ms: now_ms() }];
+    let actions = vec![spare_admin(), Action::ExpireToken { id: token.id.clone(), at_ms: now_ms() }];
     match app.engine.store().submit(Submission { actions, answer: None }).await {
         Ok(_) => Ok(StatusCode::NO_CONTENT),
+        Err(StoreError::LastToken(_)) => {
+            let text = "this is the last token that can make others; make another with the scope admin first";
+            Err(Problem::new(ApiCode::LastAdmin, text))
+        }
         Err(StoreError::NoSuchToken(id)) => Err(Problem::new(ApiCode::NotFound, format!("there is no token {id:?}"))),
         Err(error) => Err(error.into()),
     }

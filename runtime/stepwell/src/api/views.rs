@@ -1,19 +1,20 @@
-//! What clients see of a run, and the wait for its end.
+//! What clients see of a run, and the wait for its end. Values are passed on as they were written: a tree would spell numbers anew, and
+//! cannot hold what is nested deeply.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use stepwell_engine::store::{NewRun, RunKey, RunRow, Status};
 use utoipa::ToSchema;
 
 use super::app::App;
-use super::problem::{ApiCode, Problem};
+use super::problem::{ApiCode, Problem, ProblemBody};
 
 /// A run. What does not apply is left out.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code)] // Describes what `run` writes.
 pub(crate) struct Run {
     /// Its name.
     id: String,
@@ -22,31 +23,49 @@ pub(crate) struct Run {
     /// The module that it is pinned to.
     digest: String,
     /// Where it stands.
-    status: RunStatus,
+    #[schema(value_type = RunStatus)]
+    status: &'static str,
     /// The starter's own name for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     run_key: Option<String>,
     /// The starter's marks on it.
-    #[schema(value_type = std::collections::BTreeMap<String, String>)]
-    tags: Value,
+    tags: BTreeMap<String, String>,
     /// The workflow's own words on where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     status_text: Option<String>,
     /// What it waits for, why it is blocked or set aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     /// Until when at the latest, in ms since the Unix epoch, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     until_ms: Option<u64>,
     /// How many of its steps have an unknown outcome, where some have: `/v1/steps?run=` lists them.
-    #[schema(required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     unknown_steps: Option<u32>,
     /// When it was started, in ms since the Unix epoch.
     created_at_ms: u64,
     /// When its status was last written, in ms since the Unix epoch.
     changed_at_ms: u64,
-    /// Its result, where it succeeded; lists leave it out.
-    #[schema(required = false)]
-    result: Option<Value>,
-    /// Its error, where it ended otherwise; lists leave it out.
-    #[schema(required = false)]
-    error: Option<Value>,
+    /// Its result, where it succeeded; lists and batches leave it out.
+    #[schema(value_type = Option<Value>, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    /// Its error, where it ended otherwise; lists and batches leave it out.
+    #[schema(value_type = Option<Value>, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Box<RawValue>>,
+}
+
+impl Run {
+    /// Without its result or error, which may be large.
+    pub(crate) fn outlined(self) -> Self {
+        Self { result: None, error: None, ..self }
+    }
+
+    /// Without the time of its last change, by which one is told from another that says nothing new.
+    pub(crate) fn without_time(self) -> Self {
+        Self { changed_at_ms: 0, ..self }
+    }
 }
 
 /// Where a run stands. The last four are final.
@@ -65,34 +84,32 @@ pub(crate) enum RunStatus {
     Terminated,
 }
 
-/// A run as JSON, without what does not apply.
-pub(crate) fn run(row: &RunRow) -> Value {
-    let tags: serde_json::Map<String, Value> =
-        row.tags.iter().map(|(name, value)| (name.clone(), Value::from(value.clone()))).collect();
-    let mut view = json!({
-        "id": row.run, "workflow": row.workflow, "digest": row.digest, "status": row.status.as_str(), "tags": tags,
-        "createdAtMs": row.created_at_ms, "changedAtMs": row.changed_at_ms,
-    });
+/// A run as clients see it.
+pub(crate) fn run(row: &RunRow) -> Run {
+    let outcome = row.outcome.as_deref().map(raw);
+    let (result, error) = if row.status == Status::Succeeded { (outcome, None) } else { (None, outcome) };
     let begins = (row.status == Status::Queued && row.wake_at_ms.is_some() && row.detail.is_none())
         .then(|| "its delay".to_owned());
-    let said = [
-        ("runKey", row.run_key.clone().map(Value::from)),
-        ("statusText", row.status_text.clone().map(Value::from)),
-        ("detail", row.detail.clone().or(begins).map(Value::from)),
-        ("untilMs", row.wake_at_ms.map(Value::from)),
-        ("unknownSteps", (row.unknown > 0).then(|| row.unknown.into())),
-        (if row.status == Status::Succeeded { "result" } else { "error" }, row.outcome.as_deref().map(tree)),
-    ];
-    for (name, value) in said {
-        if let Some(value) = value {
-            view[name] = value;
-        }
+    Run {
+        id: row.run.as_str().to_owned(),
+        workflow: row.workflow.clone(),
+        digest: row.digest.as_str().to_owned(),
+        status: row.status.as_str(),
+        run_key: row.run_key.clone(),
+        tags: row.tags.iter().cloned().collect(),
+        status_text: row.status_text.clone(),
+        detail: row.detail.clone().or(begins),
+        until_ms: row.wake_at_ms,
+        unknown_steps: (row.unknown > 0).then_some(row.unknown),
+        created_at_ms: row.created_at_ms,
+        changed_at_ms: row.changed_at_ms,
+        result,
+        error,
     }
-    view
 }
 
 /// A run that is about to be started, as its row will have it.
-pub(crate) fn new_run(new: &NewRun) -> Value {
+pub(crate) fn new_run(new: &NewRun) -> Run {
     run(&RunRow {
         key: 0,
         run: new.run.clone(),
@@ -103,7 +120,7 @@ pub(crate) fn new_run(new: &NewRun) -> Value {
         detail: None,
         status_text: None,
         wake_at_ms: new.begins_at_ms,
-        tags: new.tags.iter().cloned().collect::<std::collections::BTreeMap<_, _>>().into_iter().collect(),
+        tags: new.tags.iter().cloned().collect::<BTreeMap<_, _>>().into_iter().collect(),
         outcome: None,
         recoveries: 0,
         unknown: 0,
@@ -112,29 +129,73 @@ pub(crate) fn new_run(new: &NewRun) -> Value {
     })
 }
 
-/// A JSON text as a tree; as its text where it is nested too deeply to be one.
-pub(crate) fn tree(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+/// A JSON text as it was written; as a string where it is no JSON.
+pub(crate) fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).or_else(|_| serde_json::value::to_raw_value(text)).unwrap_or_default()
+}
+
+/// Anything of ours as JSON text.
+pub(crate) fn text(view: &impl Serialize) -> String {
+    serde_json::to_string(view).expect("views have texts as keys, and memory takes whatever is written")
+}
+
+/// What is looked at of a stored answer.
+#[derive(Deserialize)]
+struct Stored<'a> {
+    id: Option<String>,
+    #[serde(borrow)]
+    outcomes: Option<Vec<StoredOutcome<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct StoredOutcome<'a> {
+    status: u16,
+    #[serde(borrow)]
+    run: Option<&'a RawValue>,
+    #[serde(borrow)]
+    problem: Option<&'a RawValue>,
 }
 
 /// A stored answer with the runs that it names as they are now.
-pub(crate) fn as_it_is_now(app: &App, mut body: Value) -> Result<Value, Problem> {
-    if let Some(outcomes) = body.get_mut("outcomes").and_then(Value::as_array_mut) {
-        for outcome in outcomes {
-            if let Some(started) = outcome.get_mut("run") {
-                *started = now(app, started)?;
-            }
-        }
-        return Ok(body);
+pub(crate) fn as_it_is_now(app: &App, body: &str) -> Result<String, Problem> {
+    let Ok(stored) = serde_json::from_str::<Stored<'_>>(body) else { return Ok(body.to_owned()) };
+    if let Some(id) = stored.id {
+        return Ok(text(&run(&app.run(&id)?)));
     }
-    now(app, &body)
+    let outcomes = stored.outcomes.unwrap_or_default().into_iter().map(|outcome| {
+        let StoredOutcome { status, run, problem } = outcome;
+        let run = match run.and_then(|run| id_of(run.get())) {
+            Some(id) => Some(self::run(&app.run(&id)?).outlined()),
+            None => None,
+        };
+        Ok(Outcome { status, run, problem: problem.map(ToOwned::to_owned) })
+    });
+    Ok(text(&Outcomes { outcomes: outcomes.collect::<Result<_, Problem>>()? }))
 }
 
-fn now(app: &App, started: &Value) -> Result<Value, Problem> {
-    match started["id"].as_str() {
-        Some(id) => Ok(run(&app.run(id)?)),
-        None => Ok(started.clone()),
-    }
+/// The id of the run that an answer shows.
+pub(crate) fn id_of(body: &str) -> Option<String> {
+    serde_json::from_str::<Stored<'_>>(body).ok()?.id
+}
+
+/// What became of each start of a batch, in order.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Outcomes {
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+/// What became of a start: a run, or a problem.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Outcome {
+    /// As of a single start: 201 for a new run, 200 for the one that has the run key, else the problem's.
+    pub(crate) status: u16,
+    /// The run, without its result or error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<Run>,
+    /// Why there is none.
+    #[schema(value_type = Option<ProblemBody>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<Box<RawValue>>,
 }
 
 /// The run once it has ended; as it is when the time is over or the server stops.

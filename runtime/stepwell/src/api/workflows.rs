@@ -3,17 +3,17 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::Digest;
-use stepwell_engine::store::{Action, RunFilter, StoreError, Submission};
+use stepwell_engine::store::{Action, StoreError, Submission};
 use stepwell_engine::{RunRef, Verdict};
 use utoipa::ToSchema;
 
-use super::app::{App, now_ms};
+use super::app::{App, blocking, now_ms};
 use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name, OK, Post};
-use super::views::tree;
 
 /// A workflow.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,17 +64,54 @@ pub(crate) struct Activate {
 /// What is active now; with `dryRun`, what the open runs would do.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code)] // Describes what `activate` writes.
 pub(crate) struct Activated {
     /// The workflow.
     workflow: String,
     /// The module.
-    digest: String,
+    #[schema(value_type = String)]
+    digest: Digest,
     /// Whether nothing was changed.
     dry_run: bool,
     /// With `dryRun`: how the workflow's open runs replay on the module.
     #[schema(required = false)]
-    report: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<Report>,
+}
+
+/// How open runs replay on another module.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    /// Runs that were replayed, the latest first.
+    checked: usize,
+    /// Open runs that were not: there are more than are looked at in one report.
+    left_out: usize,
+    /// Runs that would go on as they are.
+    clean: usize,
+    /// Runs that would differ.
+    differs: usize,
+    /// Runs that could not be replayed.
+    failed: usize,
+    /// The first of those that differ.
+    differing: Vec<Differing>,
+    /// The first of those that could not be replayed.
+    failing: Vec<Failing>,
+}
+
+/// A run that would differ.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Differing {
+    run: String,
+    /// Where first, and how.
+    difference: String,
+}
+
+/// A run that could not be replayed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Failing {
+    run: String,
+    #[schema(value_type = Object)]
+    error: Error,
 }
 
 /// Let new runs of a workflow start on a module. Runs that are open stay on theirs.
@@ -98,7 +135,11 @@ pub(crate) async fn activate(State(app): State<App>, name: Name, post: Post) -> 
         has_workflow(&shared, &digest, &name.0)?;
         if body.dry_run {
             let report = report(&shared, &digest, &name.0).await?;
-            let body = json!({ "workflow": name.0, "digest": digest, "dryRun": true, "report": report });
+            let body = Activated { workflow: name.0, digest, dry_run: true, report: Some(report) };
+            if let Some(keyed) = keyed {
+                let answer = Some(keyed.answer(OK, &body, false));
+                shared.engine.store().submit(Submission { actions: Vec::new(), answer }).await?;
+            }
             return Ok(Reply::new(OK, body));
         }
         set(&shared, name.0, digest, keyed).await
@@ -109,15 +150,21 @@ pub(crate) async fn activate(State(app): State<App>, name: Name, post: Post) -> 
 fn has_workflow(app: &App, digest: &Digest, workflow: &str) -> Result<(), Problem> {
     let row = app.reads().module_row(digest)?;
     let row = row.ok_or_else(|| Problem::new(ApiCode::NotFound, format!("there is no module {digest}")))?;
-    let description = tree(&row.description);
-    let names = description["workflows"].as_array().into_iter().flatten();
-    let names: Vec<&str> = names.filter_map(|one| one["name"].as_str()).collect();
-    if names.contains(&workflow) {
+    #[derive(Deserialize, Default)]
+    struct Described {
+        workflows: Vec<Named>,
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let described: Described = serde_json::from_str(&row.description).unwrap_or_default();
+    let names: Vec<String> = described.workflows.into_iter().map(|one| one.name).collect();
+    if names.iter().any(|name| name == workflow) {
         return Ok(());
     }
     let text = format!("module {} has no workflow {workflow:?}; it has {}", digest.short(), names.join(", "));
-    let code = stepwell_core::error::Code::UnknownWorkflow;
-    Err(stepwell_core::error::Error::new(code, text).into())
+    Err(Error::new(Code::UnknownWorkflow, text).into())
 }
 
 async fn set(app: &App, workflow: String, digest: Digest, keyed: Option<Keyed>) -> Result<Reply, Problem> {
@@ -135,37 +182,47 @@ async fn set(app: &App, workflow: String, digest: Digest, keyed: Option<Keyed>) 
 
 /// Runs looked at in one report; the latest.
 const MAX_CHECKED: usize = 10_000;
-/// Differences told in one report.
+/// Runs of each kind told in one report.
 const MAX_TOLD: usize = 100;
 
 /// Replays every open run of the workflow on the module, without effects.
-async fn report(app: &App, digest: &Digest, workflow: &str) -> Result<Value, Problem> {
-    let (mut checked, mut clean, mut before) = (0usize, 0usize, None);
-    let (mut differing, mut failing) = (Vec::new(), Vec::new());
-    'pages: loop {
-        let filter = RunFilter { workflow: Some(workflow.to_owned()), before, limit: 1_000, ..RunFilter::default() };
-        let page = app.reads().runs(&filter)?;
-        let Some(last) = page.runs.last() else { break };
-        before = Some(last.key);
-        for row in page.runs.into_iter().filter(|row| !row.status.is_finished()) {
-            if checked == MAX_CHECKED {
-                break 'pages;
+async fn report(app: &App, digest: &Digest, workflow: &str) -> Result<Report, Problem> {
+    let mut report = Report::default();
+    let mut open = open_runs(app, workflow).await?;
+    report.left_out = open.len().saturating_sub(MAX_CHECKED);
+    open.truncate(MAX_CHECKED);
+    for run in open {
+        let name = run.id.as_str().to_owned();
+        match app.engine.check(&run, digest).await {
+            Ok(Verdict::Same) => report.clean += 1,
+            Ok(Verdict::Differs(mismatch)) => {
+                report.differs += 1;
+                report.differing.push(Differing { run: name, difference: mismatch.to_string() });
             }
-            checked += 1;
-            let run = RunRef { id: row.run, key: row.key };
-            match app.engine.check(&run, digest).await {
-                Ok(Verdict::Same) => clean += 1,
-                Ok(Verdict::Differs(mismatch)) => {
-                    differing.push(json!({ "run": run.id, "difference": mismatch.to_string() }));
-                }
-                Err(error) => failing.push(json!({ "run": run.id, "error": error })),
+            Err(error) => {
+                report.failed += 1;
+                report.failing.push(Failing { run: name, error });
             }
         }
+        report.differing.truncate(MAX_TOLD);
+        report.failing.truncate(MAX_TOLD);
+        report.checked += 1;
     }
-    let (differs, failed) = (differing.len(), failing.len());
-    differing.truncate(MAX_TOLD);
-    failing.truncate(MAX_TOLD);
-    Ok(json!({
-        "checked": checked, "clean": clean, "differs": differs, "failed": failed, "differing": differing, "failing": failing,
-    }))
+    Ok(report)
+}
+
+/// The workflow's runs that have not ended, the latest first.
+async fn open_runs(app: &App, workflow: &str) -> Result<Vec<RunRef>, Problem> {
+    let (app, workflow) = (app.clone(), workflow.to_owned());
+    blocking(move || {
+        let mut open = Vec::new();
+        for unfinished in app.reads().unfinished()?.0.into_iter().rev() {
+            let row = app.reads().run_by_number(unfinished.key)?;
+            if let Some(row) = row.filter(|row| row.workflow == workflow) {
+                open.push(RunRef { id: row.run, key: row.key });
+            }
+        }
+        Ok(open)
+    })
+    .await
 }

@@ -11,7 +11,8 @@ Exit codes:
   3    the source does not build, or the module is none
   4    the run stopped and needs somebody: an unknown outcome, a replay that differs, a limit
   5    the run succeeded, but its replay differs from it
-  6    Stepwell itself could not go on: the disk, another process in the data directory
+  6    Stepwell itself could not go on: the disk, another process in the data directory, no answer from the server
+  7    the run has not ended within the time that `start --wait` was given; it goes on
   130  stopped by Ctrl-C; the run can be resumed";
 
 /// The exit codes, by name.
@@ -24,6 +25,7 @@ pub(crate) enum Exit {
     NeedsSomebody = 4,
     ReplayDiffers = 5,
     Failed = 6,
+    NotYet = 7,
     Stopped = 130,
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -18,7 +19,7 @@ use crate::api::{Server, ServerSettings};
 Examples:
   stepwell serve
   stepwell serve --listen 127.0.0.1:8080 --data-dir /var/lib/stepwell
-  stepwell token create ops --scope admin --data-dir /var/lib/stepwell
+  stepwell token create ops --scope admin --data-dir /var/lib/stepwell --init
   stepwell serve --listen 0.0.0.0:7070 --data-dir /var/lib/stepwell
 
 SIGTERM or Ctrl-C ends it: requests under way are answered, runs are left where they are and go on with the next start.
@@ -42,6 +43,12 @@ pub(super) struct ServeArgs {
     /// Requests a second that each token may make in the long run; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 500)]
     rate_limit: u32,
+    /// Connections that may be open at once; who comes then waits. Half as many may follow runs.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
+    /// How long a connection may take to say what it wants, in ms, at first and between requests.
+    #[arg(long, value_name = "MS", default_value_t = 15_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    idle_timeout_ms: u64,
     /// Print `{"event":"listening","address":...}` on stdout when it takes requests.
     #[arg(long)]
     json: bool,
@@ -69,6 +76,8 @@ async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
         listen: args.listen,
         max_module_bytes: args.max_module_bytes,
         rate_per_token: args.rate_limit,
+        max_connections: args.max_connections as usize,
+        idle: Duration::from_millis(args.idle_timeout_ms),
     };
     let failed = |error: anyhow::Error| Exit::Failed.with(format!("{error:#}"));
     // Before runs go on: a server that nobody can reach should not drive them.

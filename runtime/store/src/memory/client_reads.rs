@@ -49,6 +49,10 @@ impl ClientReads for MemoryReads {
         Ok(self.state().tokens.get(id).cloned())
     }
 
+    fn has_tokens(&self) -> Result<bool> {
+        Ok(!self.state().tokens.is_empty())
+    }
+
     fn tokens(&self) -> Result<Vec<Token>> {
         let mut tokens: Vec<_> = self.state().tokens.values().cloned().collect();
         tokens.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));

@@ -345,8 +345,12 @@ impl Rows for Transaction<'_> {
         Ok(())
     }
 
-    fn has_token(&mut self, id: &str) -> Result<bool> {
-        Ok(self.state.tokens.contains_key(id))
+    fn token(&mut self, id: &str) -> Result<Option<Token>> {
+        Ok(self.state.tokens.get(id).cloned())
+    }
+
+    fn tokens(&mut self) -> Result<Vec<Token>> {
+        Ok(self.state.tokens.values().cloned().collect())
     }
 
     fn add_token(&mut self, token: &Token) -> Result<()> {
@@ -361,7 +365,7 @@ impl Rows for Transaction<'_> {
 
     fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()> {
         if let Some(mut token) = self.state.tokens.get(id).cloned() {
-            token.expires_at_ms = Some(at_ms);
+            token.expires_at_ms = Some(token.expires_at_ms.map_or(at_ms, |before| before.min(at_ms)));
             self.add_token(&token)?;
         }
         Ok(())

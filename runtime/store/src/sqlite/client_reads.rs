@@ -49,20 +49,31 @@ impl ClientReads for SqliteReads {
     }
 
     fn token(&self, id: &str) -> Result<Option<Token>> {
-        let sql = "SELECT id, principal, scopes, hash, created_at_ms, expires_at_ms FROM tokens WHERE id = ?1";
-        self.query(|connection| one(connection, sql, [id], token))
+        self.query(|connection| one(connection, TOKEN, [id], token))
+    }
+
+    fn has_tokens(&self) -> Result<bool> {
+        self.query(|connection| {
+            Ok(connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM tokens)")?.query_row([], |row| row.get(0))?)
+        })
     }
 
     fn tokens(&self) -> Result<Vec<Token>> {
-        let sql = "SELECT id, principal, scopes, hash, created_at_ms, expires_at_ms FROM tokens
-                   ORDER BY created_at_ms, id";
-        self.query(|connection| all(connection, sql, [], token))
+        self.query(|connection| all(connection, TOKENS, [], token))
     }
 }
 
 /// The answer under a key, for [`answer`].
 pub(super) const ANSWER: &str =
     "SELECT key, principal, fingerprint, at_ms, kept, status, body FROM answers WHERE key = ?1";
+
+/// One token, for [`token`].
+pub(super) const TOKEN: &str =
+    "SELECT id, principal, scopes, hash, created_at_ms, expires_at_ms FROM tokens WHERE id = ?1";
+
+/// All tokens, for [`token`].
+pub(super) const TOKENS: &str =
+    "SELECT id, principal, scopes, hash, created_at_ms, expires_at_ms FROM tokens ORDER BY created_at_ms, id";
 
 pub(super) fn answer(row: &Row<'_>) -> rusqlite::Result<Answer> {
     Ok(Answer {
@@ -93,7 +104,7 @@ fn active(row: &Row<'_>) -> rusqlite::Result<Active> {
     })
 }
 
-fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
+pub(super) fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
     Ok(Token {
         id: row.get(0)?,
         principal: row.get(1)?,

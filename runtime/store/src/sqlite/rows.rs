@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use stepwell_core::ids::{Digest, RunId};
 
 use super::client_reads;
+use super::reads::all;
 
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, Rows};
@@ -249,8 +250,12 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
-    fn has_token(&mut self, id: &str) -> Result<bool> {
-        Ok(self.find("SELECT 1 FROM tokens WHERE id = ?1", [id], |_| Ok(()))?.is_some())
+    fn token(&mut self, id: &str) -> Result<Option<Token>> {
+        self.find(client_reads::TOKEN, [id], client_reads::token)
+    }
+
+    fn tokens(&mut self) -> Result<Vec<Token>> {
+        all(self.connection, client_reads::TOKENS, [], client_reads::token)
     }
 
     fn add_token(&mut self, token: &Token) -> Result<()> {
@@ -270,7 +275,8 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()> {
-        self.execute("UPDATE tokens SET expires_at_ms = ?2 WHERE id = ?1", params![id, signed(at_ms)])?;
+        let sql = "UPDATE tokens SET expires_at_ms = min(coalesce(expires_at_ms, ?2), ?2) WHERE id = ?1";
+        self.execute(sql, params![id, signed(at_ms)])?;
         Ok(())
     }
 }

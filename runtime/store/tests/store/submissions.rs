@@ -19,6 +19,7 @@ for_each_store!(
     a_module_stays_while_it_is_needed,
     a_workflow_is_activated_once_by_an_upload,
     tokens_end,
+    the_last_token_of_a_scope_is_spared,
     runs_are_found_by_what_they_were_started_with,
     counts_follow_the_runs,
     a_delayed_run_has_its_timer,
@@ -207,6 +208,54 @@ fn tokens_end(subject: Subject) {
     assert_eq!(store.read().token("a").unwrap().unwrap().expires_at_ms, Some(7));
     assert_eq!(store.read().token("b").unwrap(), Some(token("b", 1)));
     assert_eq!(store.read().token("c").unwrap(), None);
+    // An end that is set comes no later for it.
+    submit(store, vec![Action::ExpireToken { id: "a".into(), at_ms: 9 }], None).unwrap();
+    assert_eq!(store.read().token("a").unwrap().unwrap().expires_at_ms, Some(7));
+    submit(store, vec![Action::ExpireToken { id: "a".into(), at_ms: 5 }], None).unwrap();
+    assert_eq!(store.read().token("a").unwrap().unwrap().expires_at_ms, Some(5));
+    // A name is taken once, and what has ended is not there for a submission that needs it; nothing of such a one is kept.
+    let refused = |actions| submit(store, actions, None).unwrap_err();
+    assert_eq!(refused(vec![Action::AddToken(token("b", 3))]), StoreError::TokenExists("b".into()));
+    for (id, at_ms) in [("a", 5), ("a", 6), ("c", 0)] {
+        let actions = vec![Action::AddToken(token("d", 4)), Action::NeedToken { id: id.into(), at_ms }];
+        assert_eq!(refused(actions), StoreError::NoSuchToken(id.into()));
+    }
+    submit(store, vec![Action::NeedToken { id: "a".into(), at_ms: 4 }], None).unwrap();
+    assert_eq!(store.read().tokens().unwrap().len(), 2);
+}
+
+fn the_last_token_of_a_scope_is_spared(subject: Subject) {
+    let store = &*subject.store;
+    assert!(!store.read().has_tokens().unwrap());
+    let token = |id: &str, scopes: &str, expires_at_ms| {
+        Action::AddToken(Token {
+            id: id.into(),
+            principal: "ana".into(),
+            scopes: scopes.into(),
+            hash: vec![1],
+            created_at_ms: 1,
+            expires_at_ms,
+        })
+    };
+    let spare = || Action::SpareScope("admin".into());
+    let expire = |id: &str| Action::ExpireToken { id: id.into(), at_ms: 5 };
+    let last = Err(StoreError::LastToken("admin".into()));
+    let kept = |actions| submit(store, actions, None).map(|_| ());
+    // The first of all has to have it, without an end.
+    assert_eq!(kept(vec![spare(), token("r", "read", None)]), last);
+    assert_eq!(kept(vec![spare(), token("e", "admin", Some(9))]), last);
+    assert_eq!(kept(vec![spare(), token("a", "read admin", None)]), Ok(()));
+    assert!(store.read().has_tokens().unwrap());
+    assert_eq!(kept(vec![spare(), token("r", "read", None)]), Ok(()));
+    assert_eq!(kept(vec![spare(), token("e", "admin", Some(9))]), Ok(()));
+    // Then one has to stay, by whichever way the others go.
+    assert_eq!(kept(vec![spare(), expire("a")]), last);
+    assert_eq!(kept(vec![spare(), expire("r")]), Ok(()));
+    assert_eq!(kept(vec![spare(), token("b", "admin", None), expire("a")]), Ok(()));
+    assert_eq!(kept(vec![spare(), expire("b")]), last);
+    // Where there is none left, all the same, nobody is kept from making one.
+    assert_eq!(kept(vec![expire("b")]), Ok(()));
+    assert_eq!(kept(vec![spare(), token("s", "read", None)]), Ok(()));
 }
 
 fn runs_are_found_by_what_they_were_started_with(subject: Subject) {

@@ -47,10 +47,21 @@ impl NamedServerArgs {
 
 /// How often a request is made, at most, when there is no answer or none yet.
 const ATTEMPTS: u32 = 6;
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may take: longer than the server gives itself, so that its own word on that is heard.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
+/// The same where modules are compiled or runs replayed.
+const DEPLOY_TIMEOUT: Duration = Duration::from_secs(630);
+/// Sets both, in ms.
+const TIMEOUT_VARIABLE: &str = "STEPWELL_TIMEOUT_MS";
+/// The longest that a server's word on when to come again is heeded.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Client {
     base: String,
     token: Option<String>,
+    timeout: Option<Duration>,
     http: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
@@ -76,26 +87,39 @@ impl Client {
         if !base.starts_with("http://") && !base.starts_with("https://") {
             return Err(Exit::Usage.with(format!("--url is {base:?}; it begins with http:// or https://")));
         }
+        let timeout = std::env::var(TIMEOUT_VARIABLE).ok().map(|text| {
+            let ms = text.parse().ok().filter(|ms| *ms > 0).map(Duration::from_millis);
+            ms.ok_or_else(|| Exit::Usage.with(format!("{TIMEOUT_VARIABLE} is {text:?}; it is a number of ms")))
+        });
+        let timeout = timeout.transpose()?;
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_connect_timeout(Some(timeout.unwrap_or(CONNECT_TIMEOUT).min(CONNECT_TIMEOUT)));
         let connector = HttpsConnectorBuilder::new()
             .with_native_roots()
             .map_err(|error| Exit::Failed.with(format!("the system's certificates cannot be read: {error}")))?
             .https_or_http()
             .enable_http1()
-            .build();
+            .wrap_connector(tcp);
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { base, token: server.token.clone(), http })
+        Ok(Self { base, token: server.token.clone(), timeout, http })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value, ExitCode> {
-        self.ask(Method::GET, path, None).await
+        Ok(tree(&self.ask(Method::GET, path, None, false).await?))
     }
 
     pub(crate) async fn post(&self, path: &str, sent: Sent<'_>) -> Result<Value, ExitCode> {
-        self.ask(Method::POST, path, Some(&sent)).await
+        Ok(tree(&self.ask(Method::POST, path, Some(&sent), false).await?))
+    }
+
+    /// The same for a command that has a `--key`, with which it is repeated where there was no answer. The answer as it was written.
+    pub(crate) async fn post_under_key(&self, path: &str, sent: Sent<'_>) -> Result<String, ExitCode> {
+        self.ask(Method::POST, path, Some(&sent), true).await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, ExitCode> {
-        self.ask(Method::DELETE, path, None).await
+        Ok(tree(&self.ask(Method::DELETE, path, None, false).await?))
     }
 
     /// An answer as it comes, for what has no end of its own.
@@ -104,43 +128,91 @@ impl Client {
         if let Some(id) = last_id {
             request.headers_mut().insert("last-event-id", id.into());
         }
-        let response = self.http.request(request).await.map_err(|error| Unanswered::Broken(error.to_string()))?;
+        let broken = |why: String| Unanswered::Broken(format!("no answer from {}: {why}", self.base));
+        let limit = self.timeout.unwrap_or(ANSWER_TIMEOUT);
+        let response = tokio::time::timeout(limit, self.http.request(request)).await;
+        let response = response.map_err(|_| broken(late(limit)))?.map_err(|error| broken(chain(&error)))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response.into_body());
         }
         let body = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            return Err(Unanswered::Broken("the server is stopping".to_owned()));
+        if is_passing(status, &body, true) {
+            return Err(Unanswered::Broken(said(status, &body)));
         }
         Err(Unanswered::Said(refused(status, &body)))
     }
 
-    async fn ask(&self, method: Method, path: &str, sent: Option<&Sent<'_>>) -> Result<Value, ExitCode> {
+    /// How long the stream's next bytes may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.timeout.unwrap_or(ANSWER_TIMEOUT)
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        sent: Option<&Sent<'_>>,
+        has_key_option: bool,
+    ) -> Result<String, ExitCode> {
         let repeatable = method != Method::POST || sent.is_some_and(|sent| sent.key.is_some());
-        let mut attempt = 1;
+        let deploys = path == "/v1/modules" || path.ends_with("/activate");
+        let limit = self.timeout.unwrap_or(if deploys { DEPLOY_TIMEOUT } else { ANSWER_TIMEOUT });
+        // Whether an earlier attempt may have been carried out.
+        let (mut attempt, mut perhaps_done) = (1, false);
         loop {
             let last = attempt == ATTEMPTS || !repeatable;
             let request = self.request(&method, path, sent)?;
-            let why = match self.http.request(request).await {
-                Ok(response) => {
-                    let status = response.status();
-                    match response.into_body().collect().await.map(|body| body.to_bytes()) {
-                        Ok(body) if status.is_success() => {
-                            return Ok(serde_json::from_slice(&body).unwrap_or(Value::Null));
-                        }
-                        Ok(body) if last || !is_passing(status, &body) => return Err(refused(status, &body)),
-                        Ok(_) => format!("it answered {status}"),
-                        Err(error) => error.to_string(),
-                    }
+            let answered = tokio::time::timeout(limit, self.answered(request)).await;
+            let (why, pause) = match answered.unwrap_or_else(|_| Err((late(limit), true))) {
+                Ok(Answered { status, body, .. }) if status.is_success() => {
+                    return Ok(String::from_utf8_lossy(&body).into_owned());
                 }
-                Err(error) => chain(&error),
+                // What was to be taken away is gone.
+                Ok(Answered { status: StatusCode::NOT_FOUND, .. }) if method == Method::DELETE && perhaps_done => {
+                    return Ok(String::new());
+                }
+                Ok(Answered { status, body, pause }) => {
+                    if last || !is_passing(status, &body, repeatable) {
+                        let exit = refused(status, &body);
+                        perhaps_done |= status.is_server_error();
+                        self.tell_key(sent, has_key_option && perhaps_done);
+                        return Err(exit);
+                    }
+                    perhaps_done |= status == StatusCode::GATEWAY_TIMEOUT;
+                    (String::new(), pause)
+                }
+                Err((why, may_be_done)) => {
+                    perhaps_done |= may_be_done;
+                    (why, None)
+                }
             };
             if last {
-                return Err(Exit::Failed.with(format!("no answer from {}: {why}", self.base)));
+                let exit = Exit::Failed.with(format!("no answer from {}: {why}", self.base));
+                self.tell_key(sent, has_key_option && perhaps_done);
+                return Err(exit);
             }
-            tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
+            tokio::time::sleep(pause.unwrap_or(Duration::from_millis(100 << attempt))).await;
             attempt += 1;
+        }
+    }
+
+    /// One attempt's answer; or why there is none, and whether it may have been carried out all the same.
+    async fn answered(&self, request: Request<Full<Bytes>>) -> Result<Answered, (String, bool)> {
+        let response = self.http.request(request).await.map_err(|error| (chain(&error), !error.is_connect()))?;
+        let status = response.status();
+        let seconds = response.headers().get(header::RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
+        let pause = seconds.map(|seconds| Duration::from_secs(seconds).min(LONGEST_PAUSE));
+        let body = response.into_body().collect().await.map_err(|error| (chain(&error), true))?;
+        Ok(Answered { status, body: body.to_bytes(), pause })
+    }
+
+    /// The key under which the command can be repeated: where it may have been carried out, another key would do it once more.
+    fn tell_key(&self, sent: Option<&Sent<'_>>, tell: bool) {
+        if let Some(key) = sent.and_then(|sent| sent.key.as_ref()).filter(|_| tell) {
+            anstream::eprintln!(
+                "It may have been done all the same. To repeat it safely, give the same again with: --key {key}"
+            );
         }
     }
 
@@ -169,24 +241,48 @@ pub(crate) enum Unanswered {
     Said(ExitCode),
 }
 
-/// Whether another attempt under the same key may get further.
-fn is_passing(status: StatusCode, body: &[u8]) -> bool {
+struct Answered {
+    status: StatusCode,
+    body: Bytes,
+    /// When to come again, where the server has said so.
+    pause: Option<Duration>,
+}
+
+fn late(limit: Duration) -> String {
+    format!("none within {} ms ({TIMEOUT_VARIABLE} sets how long)", limit.as_millis())
+}
+
+/// Whether another attempt may get further. `repeatable`: what is done is not done again, so a failure of the server's own can be
+/// tried again, too.
+fn is_passing(status: StatusCode, body: &[u8], repeatable: bool) -> bool {
     let in_progress = || {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         body["code"] == "idempotency_in_progress"
     };
-    [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS, StatusCode::BAD_GATEWAY].contains(&status)
+    status == StatusCode::TOO_MANY_REQUESTS
+        || status == StatusCode::SERVICE_UNAVAILABLE
+        || repeatable && status.is_server_error()
         || status == StatusCode::CONFLICT && in_progress()
 }
 
 /// The exit of a request that was refused, after a word on why.
 fn refused(status: StatusCode, body: &[u8]) -> ExitCode {
-    let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let exit = if status.is_server_error() { Exit::Failed } else { Exit::Usage };
+    exit.with(said(status, body))
+}
+
+/// What the server said.
+fn said(status: StatusCode, body: &[u8]) -> String {
+    let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     match (problem["code"].as_str(), problem["detail"].as_str()) {
-        (Some(code), Some(detail)) => exit.with(format!("{code}: {detail}")),
-        _ => exit.with(format!("the server answered {status}: {}", String::from_utf8_lossy(body))),
+        (Some(code), Some(detail)) => format!("{code}: {detail}"),
+        _ => format!("the server answered {status}: {}", String::from_utf8_lossy(body)),
     }
+}
+
+/// An answer that is looked into. What holds people's values is read as it was written, by who shows it.
+fn tree(body: &str) -> Value {
+    serde_json::from_str(body).unwrap_or_default()
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -45,7 +45,7 @@ pub(crate) async fn events(args: EventsArgs) -> Result<(), ExitCode> {
     let body = input(payload.as_deref())?.to_string().into_bytes();
     let key = Some(key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()));
     let path = format!("/v1/runs/{}/events/{}", segment(&run), segment(&name));
-    let answer = client.post(&path, Sent { kind: "application/json", body, key }).await?;
+    let answer = client.post_under_key(&path, Sent { kind: "application/json", body, key }).await?;
     if json {
         anstream::println!("{answer}");
     }

@@ -103,6 +103,9 @@ fn names(module: &Value) -> String {
 
 fn report(report: &Value) {
     anstream::println!("{} open runs replayed, {} of them clean", report["checked"], report["clean"]);
+    if let Some(n @ 1..) = report["leftOut"].as_u64() {
+        anstream::println!("{n} more open runs were not looked at: there are too many for one report");
+    }
     for one in report["differing"].as_array().into_iter().flatten() {
         let (run, difference) =
             (one["run"].as_str().unwrap_or_default(), one["difference"].as_str().unwrap_or_default());

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::client::{Client, Sent, ServerArgs, segment};
-use super::runs::conclude;
+use super::runs::{Shown, conclude};
 use crate::cli::exit::Exit;
 use crate::cli::run::input;
 
@@ -40,7 +40,7 @@ pub(crate) struct StartArgs {
     /// A mark by which it is found. Can be given more than once.
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     tags: Vec<String>,
-    /// Wait for its end for so long, e.g. 30s; at most 60s.
+    /// Wait for its end for so long, e.g. 30s; at most 60s. The exit code is the run's, or 7 where it has not ended.
     #[arg(long, value_name = "TIME")]
     wait: Option<String>,
     /// Print the run as JSON.
@@ -77,13 +77,14 @@ pub(crate) async fn start(args: StartArgs) -> Result<ExitCode, ExitCode> {
     let key = Some(args.key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()));
     let wait = args.wait.as_deref().map(|wait| format!("?wait={}", segment(wait))).unwrap_or_default();
     let path = format!("/v1/workflows/{}/runs{wait}", segment(&args.workflow));
-    let run = client.post(&path, Sent { kind: "application/json", body: text.into_bytes(), key }).await?;
+    let run = client.post_under_key(&path, Sent { kind: "application/json", body: text.into_bytes(), key }).await?;
+    let shown = Shown::read(&run)?;
     if args.json {
         anstream::println!("{run}");
     } else if args.wait.is_none() {
-        anstream::println!("{}", run["id"].as_str().unwrap_or_default());
+        anstream::println!("{}", shown.id);
     } else {
-        anstream::eprintln!("run {}", run["id"].as_str().unwrap_or_default());
+        anstream::eprintln!("run {}", shown.id);
     }
-    Ok(if args.wait.is_some() { conclude(&run, args.json) } else { Exit::Done.into() })
+    Ok(if args.wait.is_some() { conclude(&shown, args.json) } else { Exit::Done.into() })
 }

@@ -5,17 +5,17 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use stepwell_engine::store::{Action, SqliteOptions, SqliteStore, Store as _, Submission};
+use stepwell_engine::store::{self, Action, SqliteOptions, SqliteStore, Store as _, StoreError, Submission};
 
 use super::client::{Client, Sent, ServerArgs, segment};
-use crate::api::{Scope, made_token};
+use crate::api::{ROTATION_OVERLAP_MS, Scope, made_token};
 use crate::cli::exit::Exit;
 
 /// Arguments of `stepwell token`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  stepwell token create ops --scope admin --data-dir /var/lib/stepwell
+  stepwell token create ops --scope admin --data-dir /var/lib/stepwell --init
   stepwell token create shop --scope run --scope read
   stepwell token rotate 0a1b2c3d4e5f")]
 pub(crate) struct TokenArgs {
@@ -35,6 +35,9 @@ enum TokenCommand {
         /// Make it in this data directory, which no server has open.
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
+        /// Make the directory's database too, where no server has been started in it yet.
+        #[arg(long, requires = "data_dir")]
+        init: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -44,8 +47,9 @@ enum TokenCommand {
     Rotate {
         /// The token's name.
         id: String,
-        /// How long the old one holds beside the new one, in ms.
-        #[arg(long, value_name = "MS", default_value_t = 0)]
+        /// How long the old one holds beside the new one, in ms. 0 where it is in wrong hands; otherwise leave it time: where the
+        /// answer is lost, the old one is all that you have.
+        #[arg(long, value_name = "MS", default_value_t = ROTATION_OVERLAP_MS)]
         overlap_ms: u64,
         #[command(flatten)]
         common: Common,
@@ -70,10 +74,10 @@ struct Common {
 
 pub(crate) async fn token(args: TokenArgs) -> Result<(), ExitCode> {
     match args.command {
-        TokenCommand::Create { principal, scopes, data_dir: Some(directory), common } => {
-            show(&offline(&directory, &principal, &scopes)?, common.json);
+        TokenCommand::Create { principal, scopes, data_dir: Some(directory), init, common } => {
+            show(&offline(&directory, init, &principal, &scopes)?, common.json);
         }
-        TokenCommand::Create { principal, scopes, data_dir: None, common } => {
+        TokenCommand::Create { principal, scopes, data_dir: None, common, .. } => {
             let body = json!({ "principal": principal, "scopes": scopes });
             show(&secret(&common.server, "/v1/tokens", &body).await?, common.json);
         }
@@ -105,19 +109,23 @@ async fn secret(server: &ServerArgs, path: &str, body: &Value) -> Result<Value, 
     Client::new(server)?.post(path, sent).await
 }
 
-fn offline(directory: &std::path::Path, principal: &str, scopes: &[Scope]) -> Result<Value, ExitCode> {
-    let failed = |error: stepwell_engine::store::StoreError| Exit::Failed.with(error);
-    let store = SqliteStore::open(directory, SqliteOptions::default()).map_err(failed)?;
-    if store.read().tokens().map_err(failed)?.is_empty() && !scopes.contains(&Scope::Admin) {
-        return Err(
+fn offline(directory: &std::path::Path, init: bool, principal: &str, scopes: &[Scope]) -> Result<Value, ExitCode> {
+    let failed = |error: StoreError| match error {
+        StoreError::LastToken(_) => {
             Exit::Usage.with("the first token closes the server to everybody without one: it needs --scope admin")
-        );
+        }
+        error => Exit::Failed.with(error),
+    };
+    // In a directory that was misspelt, the token would be good for nothing.
+    if !init && let Err(error @ StoreError::Missing(_)) = store::read_only(directory) {
+        return Err(Exit::Usage.with(format!("{error}. To make one there, for a new server, add --init")));
     }
+    let store = SqliteStore::open(directory, SqliteOptions::default()).map_err(failed)?;
     let made = made_token(principal, scopes, None);
     let (token, text) =
         made.map_err(|problem| Exit::Usage.with(problem.to_json()["detail"].as_str().unwrap_or_default()))?;
     let id = token.id.clone();
-    let actions = vec![Action::AddToken(token)];
+    let actions = vec![Action::SpareScope(Scope::Admin.as_str().to_owned()), Action::AddToken(token)];
     store.submit(Submission { actions, answer: None }).wait().map_err(failed)?;
     Ok(json!({ "id": id, "principal": principal, "scopes": scopes, "token": text }))
 }
