@@ -29,7 +29,9 @@ pub(crate) struct Writing {
     run: RunKey,
     store: Arc<dyn Store>,
     watchers: Arc<Watchers>,
-    publisher: Publisher,
+    points: Points,
+    /// Once there was something to tell.
+    publisher: Option<Publisher>,
     next_seq: u64,
     entries: Vec<Vec<u8>>,
     logs: Vec<LogRow>,
@@ -55,12 +57,12 @@ impl Writing {
         points: &Points,
     ) -> Self {
         let run = row.key;
-        let publisher = Publisher::new(run, store.clone(), watchers.clone(), points.clone());
         Self {
             run,
             store,
             watchers,
-            publisher,
+            points: points.clone(),
+            publisher: None,
             next_seq,
             entries: Vec::new(),
             logs: Vec::new(),
@@ -171,9 +173,17 @@ impl Writing {
     }
 
     fn tell(&mut self, ticket: Ticket) {
-        let events = std::mem::take(&mut self.events);
-        if !events.is_empty() && self.watchers.has(self.run) {
-            self.publisher.publish(ticket, events);
+        let mut events = std::mem::take(&mut self.events);
+        if events.is_empty() {
+            return;
+        }
+        match self.watchers.interest(self.run) {
+            None => return,
+            Some(interest) => events.retain(|event| interest.includes(event)),
+        }
+        if !events.is_empty() {
+            let new = || Publisher::new(self.run, self.store.clone(), self.watchers.clone(), self.points.clone());
+            self.publisher.get_or_insert_with(new).publish(ticket, events);
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::modules::{Loaded, Modules, description};
 use crate::reach::Reach;
 use crate::settings::Settings;
 use crate::start::RunRef;
-use crate::watch::{RunEvent, Watchers};
+use crate::watch::{Interest, RunEvent, Watchers};
 
 /// One per data directory. Cheap to clone.
 #[derive(Clone)]
@@ -185,7 +185,14 @@ impl Engine {
     /// Tells what happens in a run from now on, once it is durable.
     #[must_use]
     pub fn watch(&self, run: RunKey) -> UnboundedReceiver<RunEvent> {
-        self.0.watchers.watch(run)
+        self.0.watchers.watch(run, Interest::All)
+    }
+
+    /// Tells only where a run comes to rest from now on, once it is durable: that it waits, and every event that
+    /// [is the last](RunEvent::is_last). For whoever waits for its end, and for many runs at once.
+    #[must_use]
+    pub fn watch_rests(&self, run: RunKey) -> UnboundedReceiver<RunEvent> {
+        self.0.watchers.watch(run, Interest::Rests)
     }
 
     /// Stops every live run where it is, for good: none begins after this. Their requests are waited for, for a while; what is

@@ -55,6 +55,21 @@ impl RunEvent {
     }
 }
 
+/// What a watcher is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Interest {
+    /// Where the run comes to rest: that it waits, and each event after which nothing happens by itself.
+    Rests,
+    /// Everything.
+    All,
+}
+
+impl Interest {
+    pub(crate) fn includes(self, event: &RunEvent) -> bool {
+        self == Self::All || event.is_last() || matches!(event, RunEvent::Waiting { .. })
+    }
+}
+
 /// Who watches which run.
 #[derive(Default)]
 pub(crate) struct Watchers(Mutex<HashMap<RunKey, Watched>>, AtomicUsize);
@@ -62,41 +77,59 @@ pub(crate) struct Watchers(Mutex<HashMap<RunKey, Watched>>, AtomicUsize);
 /// The watchers of one run.
 #[derive(Default)]
 struct Watched {
-    events: Vec<UnboundedSender<RunEvent>>,
+    events: Vec<Watcher>,
     changes: Option<watch::Sender<()>>,
+}
+
+struct Watcher {
+    interest: Interest,
+    sender: UnboundedSender<RunEvent>,
 }
 
 impl Watched {
     fn is_over(&self) -> bool {
-        self.events.is_empty() && self.changes.as_ref().is_none_or(|changes| changes.receiver_count() == 0)
+        let gone = |watcher: &Watcher| watcher.sender.is_closed();
+        self.events.iter().all(gone) && self.changes.as_ref().is_none_or(|changes| changes.receiver_count() == 0)
+    }
+
+    fn interest(&self) -> Option<Interest> {
+        match &self.changes {
+            Some(_) => Some(Interest::All),
+            None => self.events.iter().map(|watcher| watcher.interest).max(),
+        }
     }
 }
 
 impl Watchers {
-    pub(crate) fn watch(&self, run: RunKey) -> UnboundedReceiver<RunEvent> {
+    pub(crate) fn watch(&self, run: RunKey, interest: Interest) -> UnboundedReceiver<RunEvent> {
         let (sender, receiver) = unbounded_channel();
-        self.lock().entry(run).or_default().events.push(sender);
+        self.of(&mut self.lock(), run).events.push(Watcher { interest, sender });
         receiver
     }
 
     pub(crate) fn changes(&self, run: RunKey) -> watch::Receiver<()> {
-        let mut watchers = self.lock();
-        // Whoever has gone without a further change is noticed when somebody new comes.
+        self.of(&mut self.lock(), run).changes.get_or_insert_with(|| watch::Sender::new(())).subscribe()
+    }
+
+    /// Where the watchers of a run are. Those who have gone without a further event are noticed when somebody new comes.
+    fn of<'a>(&self, watchers: &'a mut HashMap<RunKey, Watched>, run: RunKey) -> &'a mut Watched {
         if watchers.len() >= self.1.load(Ordering::Relaxed) {
             watchers.retain(|_, watched| !watched.is_over());
             self.1.store(watchers.len() * 2 + SWEEP_AT, Ordering::Relaxed);
         }
-        watchers.entry(run).or_default().changes.get_or_insert_with(|| watch::Sender::new(())).subscribe()
+        watchers.entry(run).or_default()
     }
 
-    pub(crate) fn has(&self, run: RunKey) -> bool {
-        self.lock().contains_key(&run)
+    /// What somebody wants to know of this run; `None` where nobody watches it.
+    pub(crate) fn interest(&self, run: RunKey) -> Option<Interest> {
+        self.lock().get(&run)?.interest()
     }
 
     pub(crate) fn tell(&self, run: RunKey, event: &RunEvent) {
         let mut watchers = self.lock();
         if let Some(watched) = watchers.get_mut(&run) {
-            watched.events.retain(|sender| sender.send(event.clone()).is_ok());
+            let tell = |to: &Watcher| to.sender.send(event.clone()).is_ok();
+            watched.events.retain(|to| if to.interest.includes(event) { tell(to) } else { !to.sender.is_closed() });
             if let Some(changes) = &watched.changes {
                 changes.send_replace(());
             }
@@ -123,18 +156,9 @@ const UNHURRIED: Duration = Duration::from_millis(6);
 
 impl Publisher {
     pub(crate) fn new(run: RunKey, store: Arc<dyn Store>, watchers: Arc<Watchers>, points: Points) -> Self {
-        let (sender, mut receiver) = unbounded_channel::<(Ticket, Vec<RunEvent>)>();
+        let (sender, mut receiver) = unbounded_channel();
         tokio::spawn(async move {
-            while let Some(first) = receiver.recv().await {
-                let mut group = vec![first];
-                while let Ok(next) = receiver.try_recv() {
-                    group.push(next);
-                }
-                // Whoever waits for the end has hurried the disk already.
-                let ends = group.iter().any(|(_, events)| events.iter().any(RunEvent::is_last));
-                if !ends {
-                    tokio::time::sleep(UNHURRIED).await;
-                }
+            while let Some(group) = gather(&mut receiver).await {
                 for (ticket, events) in group {
                     if !planted(Fault::ShowBeforeDurable) && store.durable(ticket).await.is_err() {
                         return;
@@ -151,4 +175,31 @@ impl Publisher {
         // The task ends only after a failed commit, and then nothing may be shown.
         let _ = self.0.send((ticket, events));
     }
+}
+
+/// What is to be told next, once the store has had time to write it by itself. Where the run comes to rest nothing is waited for:
+/// whoever brought it there has hurried the disk already.
+async fn gather(receiver: &mut UnboundedReceiver<(Ticket, Vec<RunEvent>)>) -> Option<Vec<(Ticket, Vec<RunEvent>)>> {
+    let rests = |group: &(Ticket, Vec<RunEvent>)| group.1.iter().any(|event| Interest::Rests.includes(event));
+    let first = receiver.recv().await?;
+    let mut rested = rests(&first);
+    let mut group = vec![first];
+    let mut unhurried = std::pin::pin!(tokio::time::sleep(UNHURRIED));
+    while !rested {
+        tokio::select! {
+            biased;
+            next = receiver.recv() => match next {
+                Some(next) => {
+                    rested = rests(&next);
+                    group.push(next);
+                }
+                None => break,
+            },
+            () = &mut unhurried => break,
+        }
+    }
+    while let Ok(next) = receiver.try_recv() {
+        group.push(next);
+    }
+    Some(group)
 }

@@ -1,0 +1,79 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Measures Stepwell beside what it stands on, on this machine: the disk, the store's writer, a guest's calls, the HTTP client.
+///
+/// Other systems that run steps durably are not measured here.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Fewer rounds and smaller sizes: for a look, not for a number.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only this part. Can be given more than once.
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) only: Vec<Part>,
+    /// Rounds of each part; the medians are told.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: Option<u32>,
+    /// Also write everything to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Also draw throughput and latency over the number of runs at once, as PNG.
+    #[cfg(feature = "plot")]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Where data directories are made: on a disk, not in memory. Beside the program, by default.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A component made from Rust with a workflow `compute` that takes `{"steps": N}`: measured as `rust` then.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rust_guest: Option<PathBuf>,
+    /// What this program runs in processes of its own.
+    #[arg(long, hide = true)]
+    pub(crate) child: Option<String>,
+}
+
+impl Args {
+    pub(crate) fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Steps that only compute, at several numbers of runs at once.
+    Compute,
+    /// Steps that post to a server.
+    Post,
+    /// Runs of one step, from their start to their end.
+    Short,
+    /// What sleeping runs take of memory.
+    Sleeping,
+    /// Replaying runs of many steps.
+    Replay,
+    /// Taking up very many runs after a restart.
+    Restart,
+    /// The binary: its size, cold start, idle memory, the time of a build.
+    Binary,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Compute, Self::Post, Self::Short, Self::Sleeping, Self::Replay, Self::Restart, Self::Binary];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Post => "post",
+            Self::Short => "short",
+            Self::Sleeping => "sleeping",
+            Self::Replay => "replay",
+            Self::Restart => "restart",
+            Self::Binary => "binary",
+        }
+    }
+}

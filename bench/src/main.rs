@@ -1,0 +1,72 @@
+//! Measures Stepwell beside what it stands on: `cargo run --release -p bench`.
+//!
+//! Everything is measured in turns with its floors (A, B, A, B, …) and told as medians, since a machine is never as quiet as one
+//! thinks. It says what is, and decides nothing: no test depends on it.
+
+#![allow(clippy::print_stdout, reason = "the table is what it is for")]
+
+mod alone;
+mod args;
+mod binary;
+mod child;
+mod compute;
+mod figures;
+mod floors;
+mod guests;
+mod lab;
+mod machine;
+#[cfg(feature = "plot")]
+mod plot;
+mod post;
+mod replay;
+mod report;
+mod restart;
+mod runs;
+mod server;
+mod short;
+mod sleeping;
+
+use anyhow::Result;
+use clap::Parser as _;
+
+use args::{Args, Part};
+use lab::Lab;
+use report::Report;
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match args.child.clone() {
+        Some(child) => runtime.block_on(child::run(child)),
+        None => runtime.block_on(measure(args)),
+    }
+}
+
+async fn measure(args: Args) -> Result<()> {
+    let lab = Lab::open(&args).await?;
+    let mut report = Report::new(&lab)?;
+    for part in Part::ALL {
+        if !args.wants(part) {
+            continue;
+        }
+        eprintln!("measuring {}", part.name());
+        match part {
+            Part::Compute => compute::measure(&lab, &mut report).await?,
+            Part::Post => post::measure(&lab, &mut report).await?,
+            Part::Short => short::measure(&lab, &mut report).await?,
+            Part::Sleeping => sleeping::measure(&lab, &mut report)?,
+            Part::Replay => replay::measure(&lab, &mut report).await?,
+            Part::Restart => restart::measure(&lab, &mut report)?,
+            Part::Binary => binary::measure(&lab, &mut report)?,
+        }
+    }
+    report.print();
+    if let Some(file) = &args.json {
+        report.write_json(file)?;
+    }
+    #[cfg(feature = "plot")]
+    if let Some(file) = &args.plot {
+        plot::draw(&report, file)?;
+    }
+    Ok(())
+}
