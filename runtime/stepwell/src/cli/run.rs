@@ -140,7 +140,7 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
     let mut happenings = engine.watch(run.key);
     if args.resume.is_some() {
         // Before its events: they wake the run, and must not do so on the code that it is to leave.
-        engine.resume(&run, BY, module.as_ref()).await.map_err(|error| not_resumed(&error))?;
+        engine.resume(&run, BY, module.as_ref()).await.map_err(|error| not_resumed(&run, &error))?;
         send_events(&engine, &run, &events, args.event_id.as_deref().unwrap_or("cli")).await;
     } else {
         engine.go(&run);
@@ -167,16 +167,22 @@ async fn send_events(engine: &Engine, run: &RunRef, events: &[(String, Json)], i
 }
 
 /// The exit code where a run cannot be taken up.
-fn not_resumed(error: &AskError) -> ExitCode {
-    match error {
-        AskError::Failed(error) | AskError::Differs(error) => refused(error),
-        AskError::NoSuchRun(_) | AskError::Refused(_) => Exit::Usage.with(printable(&error.to_string())),
-        _ => Exit::NeedsSomebody.with(printable(&error.to_string())),
-    }
+fn not_resumed(run: &RunRef, error: &AskError) -> ExitCode {
+    let exit = match error {
+        AskError::Failed(error) | AskError::Differs(error) => exit_of(error),
+        AskError::NoSuchRun(_) | AskError::Refused(_) => Exit::Usage,
+        AskError::Store(_) => Exit::Failed,
+        _ => Exit::NeedsSomebody,
+    };
+    exit.with(format!("run {} cannot go on: {}", run.id, printable(&error.to_string())))
 }
 
-/// The exit code of a refusal.
+/// A refusal, with its exit code.
 fn refused(error: &Error) -> ExitCode {
+    exit_of(error).with(printable(&error.to_string()))
+}
+
+fn exit_of(error: &Error) -> Exit {
     let usage = [
         Code::InvalidArgument,
         Code::InvalidPolicy,
@@ -185,12 +191,11 @@ fn refused(error: &Error) -> ExitCode {
         Code::UnknownOperation,
         Code::Unsupported,
     ];
-    let exit = match () {
+    match () {
         () if error.is(Code::Internal) => Exit::Failed,
         () if usage.into_iter().any(|code| error.is(code)) => Exit::Usage,
         () => Exit::NeedsSomebody,
-    };
-    exit.with(printable(&error.to_string()))
+    }
 }
 
 /// Follows a run and shows what happens in it.
