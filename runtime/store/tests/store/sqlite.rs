@@ -141,7 +141,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     let version: u32 = database(directory.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(version, 99);
     // The refusal has let go of the lock.
-    database(directory.path()).pragma_update(None, "user_version", 1).unwrap();
+    database(directory.path()).pragma_update(None, "user_version", 2).unwrap();
     open(directory.path());
 }
 
