@@ -30,3 +30,4 @@ mod sdk;
 mod steps;
 mod time;
 mod tutorial;
+mod upgrade;

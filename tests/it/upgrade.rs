@@ -1,0 +1,59 @@
+//! A database of an earlier version, with a run in it that waits, is opened and the run goes on.
+
+use std::fmt::Write as _;
+
+use rusqlite::Connection;
+use serde_json::Value;
+use stepwell_core::ids::Digest;
+use stepwell_tests::Project;
+
+use crate::hostile::guest::made;
+
+/// A step, ten minutes of sleep, another step, and their result.
+const RESTS: &str = r#"
+(func $run (result i32)
+  (drop (call $begin (i32.const 2072) (i32.const 1)))
+  (if (i32.eqz (call $until-told)) (then (unreachable)))
+  (call $sleep (i64.const 600000) (i32.const 256))
+  (if (i32.ne (call $next) (i32.const 3)) (then (unreachable)))
+  (drop (call $begin (i32.const 2080) (i32.const 5)))
+  (if (i32.eqz (call $until-told)) (then (unreachable)))
+  (call $ok-value))
+"#;
+
+/// The tables of the first version as that version left them, killed while the run slept: its rows, with `DIGEST` for the module's.
+const FIRST: &str = include_str!("upgrade/version-1.sql");
+
+fn database(project: &Project, sql: &str) -> Digest {
+    let module = made(RESTS);
+    let digest = Digest::of(&module);
+    let directory = project.data_dir();
+    std::fs::create_dir_all(&directory).expect("a directory can be made");
+    let database = Connection::open(directory.join("stepwell.db")).expect("a database can be made");
+    database.execute_batch(&sql.replace("DIGEST", digest.as_str())).expect("the rows are in order");
+    let size = i64::try_from(module.len()).expect("it is small");
+    let row = (digest.as_str(), 0, size, "{}", &module);
+    database.execute("INSERT INTO modules VALUES (?1, ?2, ?3, ?4, ?5)", row).expect("the module can be kept");
+    digest
+}
+
+#[test]
+fn a_run_of_the_first_version_goes_on() {
+    let project = Project::new();
+    drop(database(&project, FIRST));
+    // Whoever only reads leaves the database as it is, and says what to do.
+    let unread = project.stepwell(&["runs", "list"]).expect_code(6);
+    assert!(unread.stderr.contains("schema version 1"), "{}", unread.stderr);
+    let server = project.serve(&[]);
+    let runs = server.get("/v1/runs").expect(200).body;
+    assert_eq!(runs["counts"].as_object().map(|counts| counts.values().filter_map(Value::as_u64).sum()), Some(1u64));
+    let run = runs["runs"][0]["id"].as_str().expect("a run has an id").to_owned();
+    let ended = server.ended(&run);
+    assert_eq!((&ended["status"], &ended["result"]), (&"succeeded".into(), &1.into()), "{ended:#?}");
+    let mut shown = String::new();
+    for entry in project.journal(&run) {
+        let _ = writeln!(shown, "{entry}");
+    }
+    assert_eq!(shown.matches("step_begun").count(), 2, "{shown}");
+    assert_eq!(shown.matches("timer_fired").count(), 1, "{shown}");
+}
