@@ -8,7 +8,6 @@ mod api_faults;
 mod api_keys;
 mod api_kill;
 mod api_modules;
-mod api_retry;
 mod api_runs;
 mod api_steps;
 mod api_tokens;

@@ -71,12 +71,6 @@ pub enum Fault {
     ResolveAnyStep,
     /// A retry by a person gets a new key although the old one lives.
     ResolveRenews,
-    /// What was done for a step is forgotten when its run is taken back to before it.
-    VoidStepForgotten,
-    /// An event is lost with the wait that had it, when its run is taken back to before that.
-    EventVoidWithItsWait,
-    /// A failed run that is taken up again fails by the same failure.
-    RetryKeepsFailure,
 }
 
 impl Fault {
@@ -115,9 +109,6 @@ impl Fault {
         Self::UnknownForgottenAtEnd,
         Self::ResolveAnyStep,
         Self::ResolveRenews,
-        Self::VoidStepForgotten,
-        Self::EventVoidWithItsWait,
-        Self::RetryKeepsFailure,
     ];
 }
 

@@ -3,7 +3,6 @@
 //! A second reading of the journal, written from the rules. It knows nothing of the machine.
 
 mod asked;
-mod rewound;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,12 +22,6 @@ pub struct Ledger {
     ops: Vec<Op>,
     /// Deliveries to workflow code, in order; none is the request to cancel.
     pub deliveries: Vec<Option<Operation>>,
-    /// The entries that they are.
-    delivered_at: Vec<u64>,
-    /// Entries so far.
-    seq: u64,
-    /// How often the run was taken up again after it had failed.
-    rewound: usize,
     /// Events that came and are with no wait.
     kept: BTreeSet<(u64, String)>,
     payloads: BTreeMap<u64, Json>,
@@ -52,12 +45,6 @@ struct Op {
     delivered: bool,
     closed: bool,
     cancelled: bool,
-    /// The entries by which it was begun, told and closed.
-    begun_at: u64,
-    told_at: u64,
-    closed_at: u64,
-    /// The run was taken back to before it.
-    void: bool,
 }
 
 #[derive(Debug)]
@@ -123,18 +110,15 @@ impl Ledger {
         if entry.at_ms < self.at_ms {
             return Err("recorded time goes back".to_owned());
         }
-        if self.ended.is_some() && !matches!(entry.record, Record::Rewound { .. }) {
+        if self.ended.is_some() {
             return Err("an entry follows the end of the run".to_owned());
         }
         self.asked(&entry.record)?;
         self.at_ms = entry.at_ms;
-        self.record(&entry.record, entry.at_ms)?;
-        self.seq += 1;
-        Ok(())
+        self.record(&entry.record, entry.at_ms)
     }
 
     fn record(&mut self, record: &Record, at_ms: u64) -> Result<(), String> {
-        let seq = self.seq;
         match record {
             Record::Started(_) | Record::Resumed | Record::Repinned { .. } => {}
             Record::Resolved { op, resolution, .. } => {
@@ -145,14 +129,7 @@ impl Ledger {
             }
             // In `asked`.
             Record::Paused { .. } | Record::Unpaused { .. } | Record::TerminateRequested { .. } => {}
-            Record::StepBegun(begun) => {
-                let mut step = Step::new(begun.clone());
-                if let Some(void) = self.void_step(&begun.step) {
-                    step.follows(void);
-                }
-                self.begin(Kind::Step(Box::new(step)));
-            }
-            Record::Rewound { to, .. } => self.rewound(*to)?,
+            Record::StepBegun(begun) => self.begin(Kind::Step(Box::new(Step::new(begun.clone())))),
             Record::SleepBegun { ms, due_ms, .. } => {
                 if *due_ms < at_ms + ms {
                     return Err("a sleep is shorter than it says".to_owned());
@@ -173,9 +150,7 @@ impl Ledger {
                     return Err(format!("operation {op} is delivered and has no outcome, or was before"));
                 }
                 state.delivered = true;
-                state.told_at = seq;
                 self.deliveries.push(Some(*op));
-                self.delivered_at.push(seq);
             }
             Record::CancelDelivered => {
                 let Some(error) = self.cancel.clone() else { return Err("nobody asked for the cancel".to_owned()) };
@@ -185,7 +160,6 @@ impl Ledger {
                 self.cancel_told = true;
                 self.ops.iter_mut().for_each(|op| op.cancel(&error));
                 self.deliveries.push(None);
-                self.delivered_at.push(seq);
             }
             Record::AttemptStarted { op, n, deadline_ms } => self.attempt_started(*op, *n, at_ms, *deadline_ms)?,
             Record::AttemptEnded { op, n, outcome } => {
@@ -240,20 +214,7 @@ impl Ledger {
     }
 
     fn begin(&mut self, kind: Kind) {
-        let (told_at, closed_at) = (u64::MAX, u64::MAX);
-        let begun_at = self.seq;
-        let (delivered, closed, cancelled) = (false, false, false);
-        self.ops.push(Op {
-            kind,
-            outcome: None,
-            delivered,
-            closed,
-            cancelled,
-            begun_at,
-            told_at,
-            closed_at,
-            void: false,
-        });
+        self.ops.push(Op { kind, outcome: None, delivered: false, closed: false, cancelled: false });
     }
 
     fn op(&mut self, op: Operation) -> Result<&mut Op, String> {
@@ -281,13 +242,11 @@ impl Ledger {
     }
 
     fn closed(&mut self, op: Operation) -> Result<(), String> {
-        let seq = self.seq;
         let state = self.op(op)?;
         if !state.is_open() {
             return Err(format!("operation {op} is closed, and was over"));
         }
         state.closed = true;
-        state.closed_at = seq;
         if let Kind::Step(step) = &mut state.kind {
             step.given_up();
         }
@@ -422,7 +381,6 @@ impl Op {
                 return;
             }
             if step.unknown || may_harm && unknown {
-                step.abandoned |= !step.unknown;
                 step.unknown = true;
                 return;
             }

@@ -37,10 +37,6 @@ pub struct Step {
     pub over: Option<Result<Json, Error>>,
     /// It waits for a person.
     pub unknown: bool,
-    /// It waits for one only since nobody attempts it any more.
-    pub abandoned: bool,
-    /// Its run was taken back to before it.
-    pub void: bool,
     /// What was sent for it.
     pub effects: Vec<Effect>,
     /// The latest settled evidence was 409 or 425 under a key that may have been used.
@@ -95,30 +91,9 @@ impl Step {
             alone: false,
             over: None,
             unknown: false,
-            abandoned: false,
-            void: false,
             effects: Vec::new(),
             still_at_it: false,
         }
-    }
-
-    /// Its run was taken up again: it is attempted anew, unless it has a result or waits for a person.
-    pub fn anew(&mut self) {
-        self.unknown &= !std::mem::take(&mut self.abandoned);
-        if !self.unknown && !matches!(self.over, Some(Ok(_))) {
-            self.over = None;
-            self.counted_from = self.attempts;
-            self.due_ms = 0;
-            self.alone = false;
-        }
-    }
-
-    /// It is begun again after its run was taken back to before it: it goes on from what was done for it.
-    pub fn follows(&mut self, void: &mut Self) {
-        self.attempts = void.attempts;
-        self.counted_from = void.attempts;
-        self.effects = std::mem::take(&mut void.effects);
-        void.unknown = false;
     }
 
     /// Whether it can be attempted some time.
@@ -374,10 +349,7 @@ impl Step {
     /// The workflow has lost interest in it: what may have happened stays for a person to look at.
     pub fn given_up(&mut self) {
         let unknown = self.effects.iter().any(|effect| !effect.in_flight && effect.known == Known::Unknown);
-        if self.can_start() && self.begun.effect != EffectClass::Repeatable && unknown {
-            self.unknown = true;
-            self.abandoned = true;
-        }
+        self.unknown |= self.can_start() && self.begun.effect != EffectClass::Repeatable && unknown;
     }
 
     /// A person has said what became of it.
@@ -390,7 +362,6 @@ impl Step {
             return Err(format!("{name}: it is resolved, and its outcome was not unknown"));
         }
         self.unknown = false;
-        self.abandoned = false;
         let ttl_ms = self.begun.key_ttl_ms;
         let of_key = |effects: &[Effect], key: &Option<String>| {
             let used = effects.iter().filter(|e| e.key == *key && e.known != Known::NotDone);

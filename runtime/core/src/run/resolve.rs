@@ -55,8 +55,6 @@ pub struct UnknownStep {
     pub op: Operation,
     /// The step.
     pub step: StepId,
-    /// The run was taken back to before it: it is nobody's to resolve, unless its workflow begins it again.
-    pub void: bool,
     /// Its attempts so far.
     pub attempts: u32,
     /// What may have happened. None where something was done, and the attempt was lost before it could say so.
@@ -96,14 +94,9 @@ impl Machine {
         self.not_ending()?;
         let ops = 0..self.state.ops.len() as Operation;
         let of_step = |op: &Operation| self.state.step(*op).is_some_and(|of| of.begun.step.to_string() == step);
-        // The latest of that id: earlier ones are void.
-        let op = ops.into_iter().rfind(of_step).ok_or_else(|| Refusal::NoSuchStep(step.to_owned()))?;
+        let op = ops.into_iter().find(of_step).ok_or_else(|| Refusal::NoSuchStep(step.to_owned()))?;
         // It exists: it was just found.
         let Some(found) = self.state.step(op) else { return Err(Refusal::NoSuchStep(step.to_owned())) };
-        if self.state.ops[op as usize].void {
-            let stands = "the run was taken back to before it, and its workflow has not begun it again";
-            return Err(Refusal::StepNotUnknown { step: step.to_owned(), stands });
-        }
         if found.phase != Phase::Unknown && !planted(Fault::ResolveAnyStep) {
             return Err(Refusal::StepNotUnknown { step: step.to_owned(), stands: stands(found.phase) });
         }
@@ -155,8 +148,7 @@ impl Machine {
                 last_sent_ms: effect.last_sent_ms,
             });
             let StepBegun { op, step: id, .. } = &step.begun;
-            let void = self.state.ops[*op as usize].void;
-            UnknownStep { op: *op, step: id.clone(), void, attempts: step.attempts, effects: effects.collect() }
+            UnknownStep { op: *op, step: id.clone(), attempts: step.attempts, effects: effects.collect() }
         });
         unknown.collect()
     }

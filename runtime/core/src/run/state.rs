@@ -4,7 +4,6 @@
 //! delivered) is done here, so that it is the same live and after a restart.
 
 mod ends;
-mod rewound;
 mod steps;
 mod waits;
 
@@ -12,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::contract::{EffectClass, Operation};
 use crate::error::Error;
-use crate::ids::{Digest, StepId};
+use crate::ids::Digest;
 use crate::journal::entry::{Asked, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
 use crate::json::Json;
 use crate::policy::effect::Outcome;
@@ -26,8 +25,6 @@ pub(super) struct State {
     pub(super) ops: Vec<Op>,
     /// How many steps of each name have begun.
     pub(super) names: BTreeMap<String, u32>,
-    /// Steps that are void since the run was taken up again: one of that id goes on from what was done for it.
-    void_steps: BTreeMap<StepId, Operation>,
     /// What can be given to the guest once it is quiet, oldest first.
     pub(super) ready: VecDeque<Ready>,
     /// When something falls due, and for which operation; each has at most one timer.
@@ -47,8 +44,6 @@ pub(super) struct State {
     pub(super) ended: Option<(RunOutcome, bool)>,
     /// Commands and deliveries, in order: what replay follows.
     pub(super) script: Vec<Item>,
-    /// Deliveries so far, void ones included.
-    pub(super) turns: u64,
     /// Rebuilds since the last entry that was none.
     pub(super) recoveries: u32,
     pub(super) entries: u64,
@@ -69,8 +64,6 @@ pub(super) struct Hold {
 pub(super) struct Item {
     pub(super) seq: u64,
     pub(super) at_ms: u64,
-    /// The number of the latest delivery: no other turn of the run has it, a void one neither.
-    pub(super) turn: u64,
     pub(super) kind: ItemKind,
 }
 
@@ -104,10 +97,6 @@ pub(super) struct Op {
     pub(super) outcome: Option<Result<Json, Error>>,
     pub(super) delivered: bool,
     pub(super) closed: bool,
-    /// The entry by which it has its outcome.
-    settled_at: Option<u64>,
-    /// It was begun after the point that the run was taken back to.
-    pub(super) void: bool,
 }
 
 impl Op {
@@ -134,8 +123,6 @@ pub(super) struct Step {
     pub(super) failures: u32,
     /// Its next attempt shares the instance with no other body.
     pub(super) alone: bool,
-    /// It is unknown only since nobody attempts it any more.
-    abandoned: bool,
     pub(super) effects: Vec<Effect>,
 }
 
@@ -210,7 +197,6 @@ impl State {
             started,
             ops: Vec::new(),
             names: BTreeMap::new(),
-            void_steps: BTreeMap::new(),
             ready: VecDeque::new(),
             timers: BTreeSet::new(),
             open_waits: BTreeMap::new(),
@@ -223,7 +209,6 @@ impl State {
             alone_ready: BTreeSet::new(),
             ended: None,
             script: Vec::new(),
-            turns: 0,
             recoveries: 0,
             entries: 1,
             bytes,
@@ -237,7 +222,7 @@ impl State {
     /// # Errors
     /// When it cannot follow what is there, in words.
     pub(super) fn apply(&mut self, entry: &Entry, bytes: usize) -> Result<(), String> {
-        if self.ended.is_some() && !matches!(entry.record, Record::Rewound { .. }) {
+        if self.ended.is_some() {
             return Err("it follows the end of the run".to_owned());
         }
         if entry.at_ms < self.at_ms {
@@ -254,15 +239,12 @@ impl State {
 
     fn fold(&mut self, seq: u64, entry: &Entry) -> Result<(), String> {
         let at_ms = entry.at_ms;
-        self.turns += u64::from(matches!(entry.record, Record::Delivered { .. } | Record::CancelDelivered));
-        let turn = self.turns;
-        let mut script = |kind| self.script.push(Item { seq, at_ms, turn, kind });
+        let mut script = |kind| self.script.push(Item { seq, at_ms, kind });
         match &entry.record {
             Record::Started(_) => return Err("the run has begun already".to_owned()),
             Record::StepBegun(begun) => {
                 script(ItemKind::Begin(begun.op));
-                let step = self.begun_again(Step::new(begun.clone()));
-                self.begin(begun.op, OpKind::Step(Box::new(step)))?;
+                self.begin(begun.op, OpKind::Step(Box::new(Step::new(begun.clone()))))?;
                 *self.names.entry(begun.step.name.clone()).or_insert(0) += 1;
                 self.ready.push_back(Ready::Attempt(begun.op));
             }
@@ -327,7 +309,6 @@ impl State {
                 self.paused.take().ok_or("the run is not paused")?;
             }
             Record::Resolved { op, resolution, .. } => self.resolved(*op, resolution)?,
-            Record::Rewound { to, .. } => self.rewound(*to, at_ms)?,
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
             Record::Ended { outcome, returned } => self.end(outcome, *returned),
@@ -357,16 +338,14 @@ impl State {
         if op as usize != self.ops.len() {
             return Err(format!("operation {op} does not follow operation {}", self.ops.len()));
         }
-        self.ops.push(Op { kind, outcome: None, delivered: false, closed: false, settled_at: None, void: false });
+        self.ops.push(Op { kind, outcome: None, delivered: false, closed: false });
         Ok(())
     }
 
     fn settle(&mut self, op: Operation, outcome: Result<Json, Error>) -> Result<(), String> {
-        let seq = self.entries;
         let state = self.op(op)?;
         if state.outcome.is_none() {
             state.outcome = Some(outcome);
-            state.settled_at = Some(seq);
             if !state.closed {
                 self.ready.push_back(Ready::Deliver(op));
             }
@@ -418,22 +397,13 @@ impl Op {
 
 impl Step {
     fn new(begun: StepBegun) -> Self {
-        Self {
-            begun,
-            phase: Phase::Ready,
-            attempts: 0,
-            failures: 0,
-            alone: false,
-            abandoned: false,
-            effects: Vec::new(),
-        }
+        Self { begun, phase: Phase::Ready, attempts: 0, failures: 0, alone: false, effects: Vec::new() }
     }
 
     /// Nobody will attempt it any more. What may have happened stays unknown.
     fn abandon(&mut self) {
         let unknown =
             self.phase == Phase::Unknown || self.begun.effect != EffectClass::Repeatable && self.has_unknown();
-        self.abandoned |= unknown && self.phase != Phase::Unknown;
         self.phase = if unknown { Phase::Unknown } else { Phase::Done };
     }
 }

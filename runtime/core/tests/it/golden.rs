@@ -9,6 +9,5 @@ mod mismatch;
 mod order;
 mod recovery;
 mod resolved;
-mod retried;
 mod steps;
 mod unknown;

@@ -3,14 +3,14 @@
 
 use stepwell_core::contract::{EffectClass, Event, Exchange};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::{Activity, Finding, Granted, Refusal, Retry, RunStatus};
+use stepwell_core::run::{Activity, Finding, Granted, Refusal, RunStatus};
 
 use crate::play::{Play, class, declined, json, post};
 
 /// Brings a run into a state.
 type Into = fn() -> Play;
 
-const STATES: [(&str, Into); 12] = [
+const STATES: [(&str, Into); 11] = [
     ("queued", Play::queued),
     ("executing", executing),
     ("between steps", between),
@@ -21,11 +21,10 @@ const STATES: [(&str, Into); 12] = [
     ("paused", paused),
     ("asked to cancel", cancelling),
     ("ending", ending),
-    ("failed", failed),
     ("ended", ended),
 ];
 
-const OPERATIONS: [&str; 6] = ["cancel", "terminate", "pause", "resume", "resolve", "retry"];
+const OPERATIONS: [&str; 5] = ["cancel", "terminate", "pause", "resume", "resolve"];
 
 fn executing() -> Play {
     let mut play = Play::new();
@@ -99,16 +98,6 @@ fn ending() -> Play {
     play
 }
 
-fn failed() -> Play {
-    let mut play = Play::new();
-    play.step("charge");
-    let attempt = play.attempt();
-    play.finish(&attempt, Err(declined("no").never_retried()));
-    let Some(Event::Failed(0, error)) = play.quiet() else { panic!("the step has failed") };
-    play.returns(Err(error));
-    play
-}
-
 fn ended() -> Play {
     let mut play = sleeping();
     play.returns(Ok("1"));
@@ -121,7 +110,6 @@ fn asked(play: &mut Play, operation: &str) -> Result<Granted, Refusal> {
         "terminate" => play.terminate(),
         "pause" => play.pause(),
         "resume" => play.unpause(),
-        "retry" => play.retry(&Retry::default()).map(|retried| retried.granted),
         _ => play.ask(|machine, now_ms| {
             let found = Finding::Succeeded(json("1"));
             machine.resolve("charge", found, "asked the bank", "ana", now_ms).map(|resolved| resolved.granted)
@@ -136,7 +124,6 @@ fn word(answer: &Result<Granted, Refusal>) -> &'static str {
         Ok(Granted::Already) => "is so",
         Err(Refusal::Ended(_)) => "no: ended",
         Err(Refusal::Ending) => "no: ending",
-        Err(Refusal::NotFailed) => "no: not failed",
         Err(Refusal::NoSuchStep(_) | Refusal::StepNotUnknown { .. }) => "no: not unknown",
         Err(_) => "no",
     }
@@ -250,8 +237,7 @@ fn restarted(play: &mut Play) {
 
 #[test]
 fn a_cancel_and_then_a_termination_are_one_end() {
-    // One that has failed is taken up again.
-    for (name, state) in STATES.into_iter().filter(|(name, _)| *name != "failed") {
+    for (name, state) in STATES {
         let mut play = state();
         let cancelled = asked(&mut play, "cancel");
         let terminated = asked(&mut play, "terminate");

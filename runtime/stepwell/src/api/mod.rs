@@ -13,7 +13,6 @@ mod modules;
 mod openapi;
 mod problem;
 mod request;
-mod retry;
 mod runs;
 mod server;
 mod starts;
@@ -81,7 +80,6 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(asks::terminate))
         .routes(routes!(asks::pause))
         .routes(routes!(asks::resume))
-        .routes(routes!(retry::retry))
         .routes(routes!(steer::event))
         .routes(routes!(steps::list))
         .routes(routes!(steps::resolve))

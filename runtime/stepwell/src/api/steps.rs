@@ -39,9 +39,6 @@ pub(crate) struct Unknown {
     step: String,
     /// `unknown`.
     status: String,
-    /// The run was taken back to before it by a retry: it is nobody's to resolve, unless the workflow begins it again.
-    #[schema(required = false)]
-    void: Option<bool>,
     /// Its attempts so far.
     attempts: u32,
     /// What may have happened. Empty where something was done, and its last attempt was lost before it could say so.
@@ -225,14 +222,10 @@ fn shown(row: &RunRow, step: &UnknownStep) -> Value {
             effect
         })
         .collect();
-    let mut view = json!({
+    json!({
         "run": row.run, "workflow": row.workflow, "runStatus": row.status.as_str(), "step": step.step.to_string(),
         "status": "unknown", "attempts": step.attempts, "effects": effects,
-    });
-    if step.void {
-        view["void"] = true.into();
-    }
-    view
+    })
 }
 
 /// What a person has found out of a step.

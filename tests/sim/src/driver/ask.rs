@@ -54,8 +54,6 @@ impl Driver {
                 Ask::Terminate => machine.terminate(Error::new(Code::Terminated, "asked to"), "ana", now_ms, random),
                 Ask::Pause => machine.pause("the bank is down", "ana", now_ms),
                 Ask::Resume => machine.unpause("ana", now_ms, random),
-                // Once it has failed.
-                Ask::Retry => Ok(Granted::Already),
             }
         };
         check_answer(ask, &answer, over, ending, before)?;
@@ -96,7 +94,7 @@ impl Driver {
             return Ok(false);
         }
         let unknown = self.host.borrow().machine.unknown();
-        for step in unknown.into_iter().filter(|step| !step.void) {
+        for step in unknown {
             let finding = self.finding(&step);
             let expected = (finding.clone(), step.effects.len());
             let resolved = {
@@ -128,11 +126,11 @@ impl Driver {
     /// What a person who sees everything says of it. They let it be repeated only where that does it once.
     fn finding(&mut self, unknown: &UnknownStep) -> Finding {
         let now_ms = self.now();
-        let step = self.ledger.steps().find(|step| step.begun.op == unknown.op);
-        let Some((class, ttl_ms)) = step.map(|s| (s.begun.effect, s.begun.key_ttl_ms)) else {
+        let step = self.ledger.steps().find(|step| step.begun.step == unknown.step);
+        let Some((op, class, ttl_ms)) = step.map(|s| (s.begun.op, s.begun.effect, s.begun.key_ttl_ms)) else {
             return Finding::Retry;
         };
-        let done = self.world.sends.iter().any(|sent| sent.step == unknown.step && sent.done > 0);
+        let done = self.world.sends.iter().any(|sent| sent.attempt.operation == op && sent.done > 0);
         let fresh = unknown.effects.iter().all(|e| e.key.is_some() && now_ms + 3_600_000 < e.first_sent_ms + ttl_ms);
         let again = if done { class == EffectClass::Keyed && fresh } else { true };
         match self.rng.random_range(0..3) {
@@ -146,7 +144,7 @@ impl Driver {
     /// A person's word on a step of which enough is known.
     pub(super) fn resolve_wrongly(&mut self) -> Result<(), String> {
         let known: Vec<String> = {
-            let known = self.ledger.steps().filter(|step| !step.unknown && !step.void);
+            let known = self.ledger.steps().filter(|step| !step.unknown);
             known.map(|step| step.begun.step.to_string()).collect()
         };
         let Some(step) = known.choose(&mut self.rng) else { return Ok(()) };

@@ -134,7 +134,6 @@ impl State {
         if step.phase != Phase::Unknown && !planted(Fault::ResolveAnyStep) {
             return Err(format!("the outcome of operation {op} is not unknown"));
         }
-        step.abandoned = false;
         let unknown = step.effects.iter_mut().zip(1..).filter(|(effect, _)| effect.outcome == Outcome::Unknown);
         match resolution {
             Resolution::Succeeded(value) => {

@@ -1,4 +1,4 @@
-//! Runs of a server: followed until they end, cancelled, retried.
+//! Runs of a server: followed until they end, cancelled.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -208,35 +208,5 @@ pub(crate) async fn cancel(server: &ServerArgs, run: &str, reason: Option<String
     if json {
         anstream::println!("{answer}");
     }
-    Ok(())
-}
-
-/// How a failed run is taken up again.
-pub(crate) struct RetryOf {
-    pub(crate) from_step: Option<String>,
-    pub(crate) digest: Option<String>,
-    pub(crate) confirm: bool,
-    pub(crate) reason: Option<String>,
-}
-
-/// Takes a failed run up again.
-pub(crate) async fn retry(server: &ServerArgs, run: &str, of: RetryOf, json: bool) -> Result<(), ExitCode> {
-    let mut body = json!({ "confirm": of.confirm });
-    for (name, value) in [("fromStep", of.from_step), ("digest", of.digest), ("reason", of.reason)] {
-        if let Some(value) = value {
-            body[name] = value.into();
-        }
-    }
-    let path = format!("/v1/runs/{}/retry", segment(run));
-    let answer = Client::new(server)?.post(&path, Sent::json(&body, None)).await?;
-    if json {
-        anstream::println!("{answer}");
-        return Ok(());
-    }
-    let names: Vec<&str> = answer["again"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if !names.is_empty() {
-        anstream::eprintln!("attempted again: {}", printable(&names.join(", ")));
-    }
-    anstream::eprintln!("to follow it: stepwell runs watch {run}");
     Ok(())
 }
