@@ -46,7 +46,7 @@ cd "$dir"
 hold() {
   "$venv/bin/schemathesis" run "$url/v1/openapi.json" --header "Authorization: Bearer $STEPWELL_TOKEN" \
     --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
-    --phases examples,coverage,fuzzing --max-examples "${EXAMPLES:-25}" --seed "${SEED:-1}" --request-timeout 80 "$@"
+    --phases examples,coverage,fuzzing --max-examples "${EXAMPLES:-25}" --seed "${SEED:-1}" --request-timeout 610 "$@"
 }
 seconds=${SECONDS_AT_MOST:-100}
 # Events that are followed have no end while their run has none. What ends tokens comes last: it finds the one that it uses, too.
