@@ -45,19 +45,25 @@ fn main() -> Result<()> {
 async fn measure(args: Args) -> Result<()> {
     let lab = Lab::open(&args).await?;
     let mut report = Report::new(&lab)?;
+    let mut failed = None;
     for part in Part::ALL {
         if !args.wants(part) {
             continue;
         }
         eprintln!("measuring {}", part.name());
-        match part {
-            Part::Compute => compute::measure(&lab, &mut report).await?,
-            Part::Post => post::measure(&lab, &mut report).await?,
-            Part::Short => short::measure(&lab, &mut report).await?,
-            Part::Sleeping => sleeping::measure(&lab, &mut report)?,
-            Part::Replay => replay::measure(&lab, &mut report).await?,
-            Part::Restart => restart::measure(&lab, &mut report)?,
-            Part::Binary => binary::measure(&lab, &mut report)?,
+        let measured = match part {
+            Part::Compute => compute::measure(&lab, &mut report).await,
+            Part::Post => post::measure(&lab, &mut report).await,
+            Part::Short => short::measure(&lab, &mut report).await,
+            Part::Sleeping => sleeping::measure(&lab, &mut report),
+            Part::Replay => replay::measure(&lab, &mut report).await,
+            Part::Restart => restart::measure(&lab, &mut report),
+            Part::Binary => binary::measure(&lab, &mut report),
+        };
+        // What was measured before is told all the same.
+        if let Err(error) = measured {
+            report.note(format!("{} could not be measured: {error:#}", part.name()));
+            failed.get_or_insert(error);
         }
     }
     report.print();
@@ -68,5 +74,5 @@ async fn measure(args: Args) -> Result<()> {
     if let Some(file) = &args.plot {
         plot::draw(&report, file)?;
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }

@@ -96,9 +96,10 @@ export function log(level, message, fields) {
   commands.log(level, message, fields);
 }
 
-/// The next event.
-export async function next() {
-  const { tag, val } = await turns.next();
+/// A promise of the next event, which `eventFromWire` makes plain.
+export const next = () => turns.next();
+
+export function eventFromWire({ tag, val }) {
   switch (tag) {
     case "attempt":
       return {

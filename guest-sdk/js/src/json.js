@@ -3,7 +3,7 @@
 // What JSON has no form for is an error where it would be one at every attempt (a cycle, a BigInt, too deep), and a warning in the
 // log where `JSON.stringify` quietly makes something else of it (a Map becomes `{}`).
 
-import { $, JSON, String } from "./primordials.js";
+import { $, JSON, Number, String } from "./primordials.js";
 import { ArgumentError } from "./errors.js";
 import { brief } from "./check.js";
 import * as host from "./host.js";
@@ -14,6 +14,9 @@ const MAX_PLACES = 5;
 
 /// The JSON text of a value, as `JSON.stringify` has it; `undefined` is `null`.
 export function encode(where, value) {
+  // Nothing can be wrong with these, and most results are one.
+  if (value === undefined) return "null";
+  if (typeof value === "string" || typeof value === "boolean" || Number.isFinite(value)) return JSON.stringify(value);
   if (typeof value === "function" || typeof value === "symbol") {
     throw new ArgumentError(`${where}: ${brief(value)} is no JSON value`);
   }

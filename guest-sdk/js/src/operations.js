@@ -16,9 +16,12 @@ const origins = new WeakMap();
 /// Promises of these that were rejected before anybody asked for their outcome, and what to say of each.
 const unheard = new Map();
 
+/// What `then` of an operation's promise makes: another of these, or, where nobody is given it, the engine's own, which costs less.
+let species;
+
 class Operation extends Promise {
   static get [Symbol.species]() {
-    return Operation;
+    return species;
   }
 
   then(fulfilled, rejected) {
@@ -36,22 +39,31 @@ class Operation extends Promise {
   }
 }
 
+species = Operation;
+
 /// Remembers where a promise comes from, and a rejection that nobody has asked for. The engine does not tell of those; they are
 /// told when the run ends (see `leftOver`), since who holds the promise may still ask.
 function trace(promise, operation, depth) {
   const origin = { operation, depth, heard: false };
   origins.set(promise, origin);
+  species = undefined;
   promise[$.then](undefined, (error) => {
     if (!origin.heard) unheard.set(promise, { what: depth === 0 ? operation.what : `what was to follow ${operation.what}`, error });
   });
+  species = Operation;
 }
 
 /// Registers operation `number` and returns its promise. `what` names it for people.
 /// - `decode(json)`: the value of a completion. - `recover(record)`: `{ value }` where a failure is none.
 /// - `again()`: begins it anew after it was closed, and returns the number. - `body`: a step's.
 export function operationPromise(number, operation) {
-  Object.assign(operation, { number, listeners: 0, races: 0, closed: false });
-  const promise = new Operation((resolve, reject) => Object.assign(operation, { resolve, reject }));
+  operation.number = number;
+  operation.listeners = operation.races = 0;
+  operation.closed = false;
+  const promise = new Operation((resolve, reject) => {
+    operation.resolve = resolve;
+    operation.reject = reject;
+  });
   open.set(number, operation);
   trace(promise, operation, 0);
   return promise;

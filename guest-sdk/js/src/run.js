@@ -43,7 +43,7 @@ async function handle(workflow, context) {
 }
 
 async function deliveries() {
-  for (;;) dispatch(await host.next());
+  for (;;) dispatch(host.eventFromWire(await host.next()));
 }
 
 function dispatch(event) {

@@ -10,19 +10,21 @@ import { durationMs } from "./duration.js";
 import { findOperation, operationPromise } from "./operations.js";
 import { placeOfFault } from "./place.js";
 import { toRecord } from "./record.js";
-import { beginAttempt, endAttempt, openExchange } from "./turn.js";
+import { beginAttempt, endAttempt, openExchange, signalOf } from "./turn.js";
 import { httpClient } from "./http/client.js";
 import { fetchOf } from "./http/fetch.js";
 
 const RETRY_FIELDS = ["maxAttempts", "initialMs", "maxMs", "multiplier", "jitter"];
 const STEP_FIELDS = ["retry", "timeoutMs", "effect", "keyTtlMs", "operationKey"];
 const INVALID_POLICY = "workflows.invalid_policy";
+/// Of a step that says nothing: the workflow's own and the defaults hold.
+const NO_OPTIONS = stepOptions("", undefined);
 
 export function runStep(name, body, options) {
-  check.text("step.run, name", name);
-  check.func(`step.run("${name}"), body`, body);
-  const number = host.stepBegin(name[$.toWellFormed](), stepOptions(`step.run("${name}"), options`, options));
-  return operationPromise(number, { what: `step "${name}"`, body, decode });
+  const wellFormed = check.text("step.run, name", name);
+  if (typeof body !== "function") check.func(`step.run("${name}"), body`, body);
+  const given = options == null ? NO_OPTIONS : stepOptions(`step.run("${name}"), options`, options);
+  return operationPromise(host.stepBegin(wellFormed, given), { what: `step "${name}"`, body, decode });
 }
 
 function stepOptions(where, given) {
@@ -98,14 +100,22 @@ function finish(attempt, result) {
   }
 }
 
+/// What a step's body is given. What costs more than a field is made when it is asked for: most bodies use little of it.
 function bodyContext(attempt) {
+  let http, fetch;
   return {
     idempotencyKey: attempt.idempotencyKey,
     operationKey: attempt.operationKey,
     attempt: attempt.id.number,
-    signal: attempt.controller.signal,
-    http: httpClient(attempt),
-    fetch: fetchOf(() => attempt),
+    get signal() {
+      return signalOf(attempt);
+    },
+    get http() {
+      return (http ??= httpClient(attempt));
+    },
+    get fetch() {
+      return (fetch ??= fetchOf(() => attempt));
+    },
     delay: (duration) => delay(attempt, duration),
   };
 }

@@ -33,11 +33,22 @@ export function beginAttempt(event) {
     open: true,
     /// Told when the attempt ends: failures that its body did not wait for.
     unheard: [],
-    controller: new AbortController(),
+    /// Made when its signal is asked for, which few bodies do. `reason`: why it fired, or would have.
+    controller: null,
+    reason: null,
   };
   attempts.set(nameOf(attempt.id), attempt);
   owner = attempt;
   return attempt;
+}
+
+/// The signal that fires when the host closes the attempt.
+export function signalOf(attempt) {
+  if (attempt.controller === null) {
+    attempt.controller = new AbortController();
+    if (attempt.reason !== null) attempt.controller.abort(attempt.reason);
+  }
+  return attempt.controller.signal;
 }
 
 /// The attempt has answered: what its body leaves behind can do nothing more under its name.
@@ -54,7 +65,8 @@ export function expireAttempt(id) {
   if (!attempt) return;
   endAttempt(attempt);
   const reason = new DOMException("the attempt was closed: its time is over, or nobody waits for it any more", "AbortError");
-  attempt.controller.abort(reason);
+  attempt.reason = reason;
+  attempt.controller?.abort(reason);
   for (const [number, exchange] of exchanges) {
     if (exchange.attempt !== attempt) continue;
     exchanges.delete(number);

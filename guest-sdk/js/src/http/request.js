@@ -40,10 +40,10 @@ export class Request extends Body {
 }
 
 function absolute(input) {
-  const url = new URL(String(input instanceof URL ? input.href : input));
-  if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError(`fetch: ${url.protocol} is not offered, only http: and https:`);
-  url.hash = "";
-  return url.href;
+  const url = input instanceof URL ? input : new URL(String(input));
+  const { protocol } = url;
+  if (protocol !== "http:" && protocol !== "https:") throw new TypeError(`fetch: ${protocol} is not offered, only http: and https:`);
+  return URL.withoutFragment(url);
 }
 
 function methodOf(method) {

@@ -13,8 +13,12 @@ const USERINFO = `${PATH}/:;=@[\\]|`;
 
 export const SETS = { control: "", fragment: FRAGMENT, query: QUERY, specialQuery: `${QUERY}'`, path: PATH, userinfo: USERINFO };
 
+/// What is in none of the sets.
+const PLAIN = /^[\w.-]*$/;
+
 /// `text` with everything outside printable ASCII, and what is in `set`, percent-encoded.
 export function percentEncode(text, set) {
+  if (PLAIN[$.test](text)) return text;
   let out = "";
   for (const char of text) {
     const code = char[$.codePointAt](0);

@@ -3,6 +3,8 @@
 import { $, Array, Math, Number, String } from "../primordials.js";
 
 const FORBIDDEN = /[\u0000-\u0020"#%/:<>?@[\\\]^`{|}\u007f]/;
+/// What is a domain as it stands.
+const PLAIN = /^[a-z0-9.-]*$/;
 const FORBIDDEN_OPAQUE = /[\u0000\t\n\r #/:<>?@[\\\]^|]/;
 
 /// The serialised host, or null where it is none.
@@ -19,6 +21,7 @@ function wrap(address) {
 }
 
 function toAscii(domain) {
+  if (PLAIN[$.test](domain)) return domain;
   const labels = domain[$.normalize]("NFKC")[$.toLowerCase]()[$.normalize]("NFC")[$.replace](/[\u3002\uff0e\uff61]/g, ".")[$.replace](/\u00ad/g, "")[$.split](".");
   const ascii = labels[$.map]((label) => (/[^\0-\x7f]/[$.test](label) ? punycode(label) : label));
   return ascii[$.includes](null) ? null : ascii[$.join](".");

@@ -8,9 +8,24 @@ import { parseHost } from "./url-host.js";
 const PORTS = { "http:": "80", "https:": "443", "ws:": "80", "wss:": "443", "ftp:": "21", "file:": "" };
 const isSpecial = (scheme) => Object.hasOwn(PORTS, scheme);
 
+/// What most URLs of requests are: nothing in them is to be encoded, decoded or taken away.
+const PLAIN = /^(https?:)\/\/([a-z0-9.-]+)(?::(\d{1,5}))?(\/[\w/.-]*)?$/;
+
+/// The same as `parse` for a plain URL; undefined for any other.
+function parsePlain(text) {
+  const found = PLAIN[$.exec](text);
+  if (found === null || found[4]?.[$.includes]("/.")) return undefined;
+  const [, scheme, host, port = "", path = "/"] = found;
+  const url = { ...blank(scheme), path: path[$.slice](1)[$.split]("/"), fragment: null };
+  return setHost(url, host) && setPort(url, port) ? url : undefined;
+}
+
 /// `{ scheme, username, password, host (null: none), port, path (a list, or a text where opaque), query, fragment }`, or null.
 function parse(input, base) {
-  let rest = String(input)[$.toWellFormed]()[$.replace](/^[\u0000-\u0020]+|[\u0000-\u0020]+$/g, "")[$.replace](/[\t\n\r]/g, "");
+  const given = String(input);
+  const plain = parsePlain(given);
+  if (plain !== undefined) return plain;
+  let rest = given[$.toWellFormed]()[$.replace](/^[\u0000-\u0020]+|[\u0000-\u0020]+$/g, "")[$.replace](/[\t\n\r]/g, "");
   let fragment = null;
   const hash = rest[$.indexOf]("#");
   if (hash >= 0) [rest, fragment] = [rest[$.slice](0, hash), percentEncode(rest[$.slice](hash + 1), SETS.fragment)];
@@ -140,7 +155,8 @@ function serializePath({ path }) {
 
 export class URL {
   #url;
-  #params;
+  /// Once they were asked for.
+  #params = null;
 
   constructor(input, base) {
     const parent = base === undefined ? null : parse(base, null);
@@ -150,9 +166,11 @@ export class URL {
       error.code = "ERR_INVALID_URL";
       throw error;
     }
-    this.#params = URLSearchParams.of(this.#url.query ?? "", (query) => {
-      this.#url.query = query === "" ? null : query;
-    });
+  }
+
+  /// Its text as it is sent. Not for authors.
+  static withoutFragment(url) {
+    return serialize(url.#url, false);
   }
 
   static canParse(input, base) {
@@ -173,7 +191,11 @@ export class URL {
 
   set href(value) {
     this.#url = new URL(value).#url;
-    URLSearchParams.reset(this.#params, this.#url.query ?? "");
+    this.#queryChanged();
+  }
+
+  #queryChanged() {
+    if (this.#params !== null) URLSearchParams.reset(this.#params, this.#url.query ?? "");
   }
 
   get origin() {
@@ -254,10 +276,13 @@ export class URL {
   set search(value) {
     const text = String(value)[$.toWellFormed]()[$.replace](/^\?/, "");
     this.#url.query = text === "" ? null : encodeQuery(this.#url.scheme, text);
-    URLSearchParams.reset(this.#params, this.#url.query ?? "");
+    this.#queryChanged();
   }
 
   get searchParams() {
+    this.#params ??= URLSearchParams.of(this.#url.query ?? "", (query) => {
+      this.#url.query = query === "" ? null : query;
+    });
     return this.#params;
   }
 
