@@ -62,8 +62,6 @@ impl Said {
         match self {
             Self::Granted(_) => Self::Granted(granted),
             Self::Resolved(resolved) => Self::Resolved(Resolved { granted, ..resolved }),
-            // A failed run is not set aside.
-            Self::Retried(retried) => Self::Retried(retried),
         }
     }
 

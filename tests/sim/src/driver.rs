@@ -152,7 +152,8 @@ impl Driver {
 
     fn drive(&mut self) -> Result<(), String> {
         self.ask_first()?;
-        if !self.parked && !self.ledger.ended() {
+        // A crash meanwhile may have built one already.
+        if !self.parked && !self.ledger.ended() && self.guest.is_none() {
             self.host.borrow_mut().machine.begin();
             self.instance()?;
         }
@@ -260,24 +261,26 @@ impl Driver {
                 return Ok(flow);
             }
             flow = Flow::Moved;
-            let mut turn = None;
+            let (mut turn, mut rebuild) = (None, false);
             for output in outputs {
                 match self.output(output)? {
                     Next::Go => {}
                     Next::Turn(event) => turn = Some(event),
                     Next::Crash => return self.crash(),
-                    Next::Rebuild => {
-                        self.stats.rebuilds += 1;
-                        turn = None;
-                        if self.ledger.is_paused() {
-                            // Not before it is resumed: nothing is to be told to it.
-                            self.guest = None;
-                            self.parked = true;
-                        } else {
-                            self.resume()?;
-                        }
-                    }
+                    // Once all that was said before is done: what follows in the journal is the new instance's.
+                    Next::Rebuild => rebuild = true,
                 }
+            }
+            if rebuild {
+                self.stats.rebuilds += 1;
+                if self.ledger.is_paused() {
+                    // Not before it is resumed: nothing is to be told to it.
+                    self.guest = None;
+                    self.parked = true;
+                } else {
+                    self.resume()?;
+                }
+                continue;
             }
             if let Some(event) = turn {
                 let Some(guest) = &mut self.guest else { return Err(format!("nobody is there for {event:?}")) };

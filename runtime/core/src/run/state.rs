@@ -402,6 +402,9 @@ impl Step {
 
     /// Nobody will attempt it any more. What may have happened stays unknown.
     fn abandon(&mut self) {
+        if self.phase == Phase::Done {
+            return;
+        }
         let unknown =
             self.phase == Phase::Unknown || self.begun.effect != EffectClass::Repeatable && self.has_unknown();
         self.phase = if unknown { Phase::Unknown } else { Phase::Done };

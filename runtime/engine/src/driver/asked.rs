@@ -56,9 +56,14 @@ impl Driver {
     /// Of a run that was set aside the machine knows nothing: what it is asked is done once somebody resumes it, which is more than
     /// nothing then.
     fn as_set_aside(&self, ask: &Ask, said: Said) -> Said {
+        let over = {
+            let shared = self.shared.lock();
+            shared.machine.is_ending() || shared.machine.ended().is_some()
+        };
         match ask {
-            Ask::Cancel { .. } | Ask::Resolve { .. } if self.set_aside => said.with(Granted::OnResume),
-            Ask::Resume { .. } if self.set_aside => said.with(Granted::Now),
+            _ if !self.set_aside || over => said,
+            Ask::Cancel { .. } | Ask::Resolve { .. } if said.granted() == Granted::Now => said.with(Granted::OnResume),
+            Ask::Resume { .. } => said.with(Granted::Now),
             _ => said,
         }
     }
