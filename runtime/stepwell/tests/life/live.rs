@@ -49,14 +49,13 @@ async fn reach(engine: &Engine, server: &Server, state: &str) -> RunRef {
 
 /// How the run has ended, once it has.
 async fn last(engine: &Engine, run: &RunRef) -> String {
-    let mut events = engine.watch(run.key);
+    let mut changes = engine.changes(run.key).await;
     loop {
         let (status, _) = status(engine, run).unwrap();
         if matches!(&status[..], "succeeded" | "failed" | "cancelled" | "terminated") {
             return status;
         }
-        // What it tells is durable, so its row says so too.
-        events.recv().await.expect("the run goes on");
+        changes.changed().await.expect("the engine is there");
     }
 }
 
