@@ -9,7 +9,7 @@ use stepwell_core::fault::{Fault, plant};
 use stepwell_sim::run_seed;
 
 /// Seeds that a fault may survive.
-const PATIENCE: u64 = 20_000;
+const PATIENCE: u64 = 60_000;
 
 #[test]
 fn every_planted_fault_is_caught() {

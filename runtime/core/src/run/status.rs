@@ -97,7 +97,7 @@ impl Machine {
     }
 
     pub(super) fn steps_unknown(&self) -> impl Iterator<Item = &Step> {
-        let ended = self.state.ended.is_some();
+        let ended = self.state.ended.is_some() && !planted(Fault::UnknownForgottenAtEnd);
         let left = |step: &Step| step.begun.effect != EffectClass::Repeatable && step.has_unknown();
         let steps = (0..self.state.ops.len() as Operation).filter_map(|op| self.state.step(op));
         steps.filter(move |step| step.phase == Phase::Unknown || ended && step.phase != Phase::Done && left(step))
