@@ -24,7 +24,7 @@ const RESTS: &str = r#"
 /// The tables of the first version as that version left them, killed while the run slept: its rows, with `DIGEST` for the module's.
 const FIRST: &str = include_str!("upgrade/version-1.sql");
 
-fn database(project: &Project, sql: &str) -> Digest {
+fn database(project: &Project, sql: &str) {
     let module = made(RESTS);
     let digest = Digest::of(&module);
     let directory = project.data_dir();
@@ -34,13 +34,37 @@ fn database(project: &Project, sql: &str) -> Digest {
     let size = i64::try_from(module.len()).expect("it is small");
     let row = (digest.as_str(), 0, size, "{}", &module);
     database.execute("INSERT INTO modules VALUES (?1, ?2, ?3, ?4, ?5)", row).expect("the module can be kept");
-    digest
+}
+
+/// More runs as the first version left them, by their rows alone: id, status and detail.
+const OTHERS: [(&str, i64, Option<&str>); 4] = [
+    ("run_failed", 11, None),
+    ("run_cancelled", 12, Some("the outcome of step charge is unknown")),
+    ("run_blocked", 3, Some("the outcome of step charge is unknown")),
+    ("run_succeeded", 10, None),
+];
+
+#[test]
+fn what_is_unknown_of_runs_of_the_first_version_is_still_said_and_nothing_else() {
+    let project = Project::new();
+    database(&project, FIRST);
+    let open = Connection::open(project.data_dir().join("stepwell.db")).expect("it is a database");
+    for (run, status, detail) in OTHERS {
+        let sql = "INSERT INTO runs (run, workflow, digest, status, created_at_ms, changed_at_ms, detail) VALUES (?1, 'main', '', ?2, 0, 0, ?3)";
+        open.execute(sql, (run, status, detail)).expect("the row is in order");
+    }
+    drop(open);
+    let server = project.serve(&[]);
+    for (run, _, detail) in OTHERS {
+        let shown = server.get(&format!("/v1/runs/{run}")).expect(200).body;
+        assert_eq!(shown["unknownSteps"].as_u64(), detail.map(|_| 1), "{shown:#?}");
+    }
 }
 
 #[test]
 fn a_run_of_the_first_version_goes_on() {
     let project = Project::new();
-    drop(database(&project, FIRST));
+    database(&project, FIRST);
     // Whoever only reads leaves the database as it is, and says what to do.
     let unread = project.stepwell(&["runs", "list"]).expect_code(6);
     assert!(unread.stderr.contains("schema version 1"), "{}", unread.stderr);

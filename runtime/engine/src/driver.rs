@@ -331,15 +331,20 @@ impl Driver {
 
     /// Carries out what the machine has decided, in its order.
     fn carry_out(&mut self) {
-        let outputs = self.shared.lock().machine.outputs();
+        let outputs = {
+            let machine = &mut self.shared.lock().machine;
+            let outputs = machine.outputs();
+            let changes =
+                |output: &Output| matches!(output, Output::Append { entry, .. } if entry.record.may_change_unknown());
+            // As it is after all of them; each step is looked at for this.
+            if outputs.iter().any(changes) {
+                self.writing.unknown(machine.unknown_count());
+            }
+            outputs
+        };
         for output in outputs {
             match output {
-                Output::Append { entry, bytes } => {
-                    if entry.record.may_change_unknown() {
-                        self.writing.unknown(self.shared.lock().machine.unknown_count());
-                    }
-                    self.writing.entry(entry, bytes);
-                }
+                Output::Append { entry, bytes } => self.writing.entry(entry, bytes),
                 Output::Deliver(event) => self.event = Some(event),
                 Output::Send { exchange, request, key, not_after_ms, .. } => {
                     let after = self.writing.hand_over(real_now_ms());

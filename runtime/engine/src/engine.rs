@@ -1,8 +1,7 @@
 //! The engine: what the CLI and the API reach. It starts runs, wakes and resumes them, and keeps one task for each live one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
@@ -12,20 +11,18 @@ use stepwell_core::limits;
 use stepwell_core::run::{Machine, Mode, check_name};
 use stepwell_host::http::HttpClient;
 use stepwell_host::{Host, HostSettings};
-use stepwell_store::{NewModule, RunKey, RunRow, SqliteOptions, SqliteStore, Store};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use stepwell_store::{RunKey, RunRow, SqliteOptions, SqliteStore, Store};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::clock::real_now_ms;
-use crate::drive::{Task, drive, set_aside};
-use crate::driver::{End, Message};
 use crate::effects::{store_error, unread};
 use crate::fault::{Fault, planted};
 use crate::later::Later;
-use crate::modules::{Loaded, Modules, description};
+use crate::modules::{Loaded, Modules};
 use crate::reach::Reach;
 use crate::settings::Settings;
 use crate::start::RunRef;
+use crate::tasks::Tasks;
 use crate::watch::{Interest, RunEvent, Watchers};
 
 /// One per data directory. Cheap to clone.
@@ -40,22 +37,13 @@ struct Inner {
     reach: Reach,
     modules: Modules,
     watchers: Arc<Watchers>,
-    tasks: Mutex<Tasks>,
+    tasks: Tasks,
     /// Runs that wait for a time, by it.
     timers: Mutex<BTreeSet<(u64, RunKey)>>,
     timers_changed: Arc<Notify>,
     later: Later,
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
-    idle: Notify,
-}
-
-/// The tasks of live runs.
-#[derive(Default)]
-struct Tasks {
-    live: HashMap<RunKey, UnboundedSender<Message>>,
-    /// The engine stops: there is no further task. What is on record is done by the next process.
-    closed: bool,
 }
 
 /// A module that is in the store.
@@ -68,9 +56,6 @@ pub struct ModuleInfo {
     /// What it says of itself, as JSON.
     pub description: serde_json::Value,
 }
-
-/// What runs have to come to rest beside the time that their requests have: for a commit on a slow disk, or a long turn.
-const STOPPING: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Opens the data directory and sets wasmtime up. No run is taken up by this.
@@ -109,13 +94,12 @@ impl Engine {
             reach,
             modules: Modules::default(),
             watchers: Arc::default(),
-            tasks: Mutex::default(),
+            tasks: Tasks::default(),
             timers: Mutex::default(),
             timers_changed: Arc::default(),
             later: Later::default(),
             places,
             rebuilds,
-            idle: Notify::new(),
         }));
         crate::timers::start(&engine);
         engine
@@ -126,24 +110,9 @@ impl Engine {
     /// # Errors
     /// When it is no module, or describes what cannot be run. Nothing is stored then.
     pub async fn add_module(&self, bytes: Vec<u8>) -> Result<ModuleInfo, Error> {
-        let digest = Digest::of(&bytes);
-        let loaded = self.load(bytes.clone()).await?;
-        let description = description(&loaded, self.settings().instance_memory_bytes);
-        let module = NewModule {
-            digest: digest.clone(),
-            bytes,
-            description: description.to_string(),
-            added_at_ms: real_now_ms(),
-        };
+        let (info, module) = self.inspect(bytes).await?;
         self.store().put_module(module).await.map_err(|error| store_error(&error))?;
-        let workflows = loaded.workflows.iter().map(|workflow| workflow.name.clone()).collect();
-        Ok(ModuleInfo { digest, workflows, description })
-    }
-
-    /// How many runs have a task.
-    #[must_use]
-    pub fn live_runs(&self) -> usize {
-        self.tasks().live.len()
+        Ok(info)
     }
 
     /// How many runs wait for a time.
@@ -195,39 +164,6 @@ impl Engine {
         self.0.watchers.watch(run, Interest::Rests)
     }
 
-    /// Stops every live run where it is, for good: none begins after this. Their requests are waited for, for a while; what is
-    /// recorded is durable. Runs that do not come to their end in that time are left to the next process, as after a crash.
-    pub async fn stop(&self) {
-        {
-            let mut tasks = self.tasks();
-            tasks.closed = true;
-            for sender in tasks.live.values() {
-                let _ = sender.send(Message::Stop);
-            }
-        }
-        let all_ended = async {
-            loop {
-                let idle = self.0.idle.notified();
-                if self.tasks().live.is_empty() {
-                    return;
-                }
-                idle.await;
-            }
-        };
-        if tokio::time::timeout(self.settings().stop_grace + STOPPING, all_ended).await.is_err() {
-            tracing::warn!(
-                runs = self.live_runs(),
-                "runs did not come to rest in time; they go on with the next start"
-            );
-        }
-    }
-
-    /// Stops one run where it is. `false` where nothing of it is live.
-    #[must_use]
-    pub fn stop_run(&self, run: RunKey) -> bool {
-        self.message(run, Message::Stop)
-    }
-
     /// Where runs and their journals are.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -270,12 +206,12 @@ impl Engine {
         &self.0.timers_changed
     }
 
-    pub(crate) fn later(&self) -> &Later {
-        &self.0.later
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.0.tasks
     }
 
-    fn tasks(&self) -> MutexGuard<'_, Tasks> {
-        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn later(&self) -> &Later {
+        &self.0.later
     }
 
     pub(crate) fn downgrade(&self) -> WeakEngine {
@@ -284,24 +220,17 @@ impl Engine {
 
     /// A module of the store, compiled.
     pub(crate) async fn loaded(&self, digest: &Digest) -> Result<Loaded, Error> {
-        if let Some(loaded) = self.0.modules.get(digest) {
-            return Ok(loaded);
-        }
-        let bytes = self.store().read().module(digest).map_err(|error| store_error(&error))?;
-        let bytes = bytes
-            .ok_or_else(|| Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short())))
-            .map_err(Error::never_retried)?;
-        self.load(bytes).await
-    }
-
-    /// A module describes itself within the computing time that a turn of its workflows has.
-    async fn load(&self, bytes: Vec<u8>) -> Result<Loaded, Error> {
-        self.0.modules.load(&self.0.host, bytes, self.settings()).await
+        let absent = || Error::new(Code::InvalidModule, format!("module {} is not in the store", digest.short()));
+        let bytes = || match self.store().read().module(digest) {
+            Ok(bytes) => bytes.ok_or_else(|| absent().never_retried()),
+            Err(error) => Err(store_error(&error)),
+        };
+        self.0.modules.load(&self.0.host, self.settings(), digest, bytes).await
     }
 
     /// A module that is not in the store yet, compiled.
-    pub(crate) async fn inspected(&self, bytes: Vec<u8>) -> Result<Loaded, Error> {
-        self.load(bytes).await
+    pub(crate) async fn inspected(&self, digest: &Digest, bytes: Vec<u8>) -> Result<Loaded, Error> {
+        self.0.modules.load(&self.0.host, self.settings(), digest, || Ok(bytes)).await
     }
 
     /// The run's machine, as its journal has it.
@@ -315,95 +244,9 @@ impl Engine {
         Machine::load(entries, logged, mode).map_err(|error| Error::new(Code::JournalUnreadable, error.to_string()))
     }
 
-    /// Whether the engine stops: what is asked of it is not done any more.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.tasks().closed
-    }
-
-    /// Wakes a run: there may be something to do for it.
-    pub(crate) fn wake(&self, run: RunKey) {
-        self.tell(run, Message::Wake { fresh: false });
-    }
-
-    /// Tells a run something. Where it has no task it is given one, which hears this first; not in an engine that stops.
-    pub(crate) fn tell(&self, run: RunKey, message: Message) {
-        let (sender, messages) = {
-            let mut tasks = self.tasks();
-            let message = match tasks.live.get(&run) {
-                Some(task) => match task.send(message) {
-                    Ok(()) => return,
-                    // Its task has ended, and is about to be taken from the list.
-                    Err(unsent) => unsent.0,
-                },
-                None => message,
-            };
-            if tasks.closed {
-                return;
-            }
-            let (sender, messages) = unbounded_channel();
-            // The receiver is right here.
-            let _ = sender.send(message);
-            tasks.live.insert(run, sender.clone());
-            (sender, messages)
-        };
-        let engine = self.clone();
-        tokio::spawn(async move {
-            let own = sender.clone();
-            let end = supervised(&engine, Task { run, sender, messages }).await;
-            {
-                // A task that left by itself is not in the list any more, and another may have come since.
-                let mut tasks = engine.tasks();
-                if tasks.live.get(&run).is_some_and(|sender| sender.same_channel(&own)) {
-                    tasks.live.remove(&run);
-                }
-            }
-            match end {
-                End::Later => engine.arm(real_now_ms().saturating_add(engine.later().stopped(run)), run),
-                End::Parked { wake_at_ms: Some(at_ms) } => {
-                    engine.later().gone_on(run);
-                    engine.arm(at_ms, run);
-                }
-                End::Parked { wake_at_ms: None } | End::Done => engine.later().gone_on(run),
-            }
-            engine.0.idle.notify_waiters();
-        });
-    }
-
-    /// Tells a live run something. `false` where it has no task.
-    pub(crate) fn message(&self, run: RunKey, message: Message) -> bool {
-        self.tasks().live.get(&run).is_some_and(|sender| sender.send(message).is_ok())
-    }
-
-    /// A run's task is about to end. Under the same lock as [`Engine::message`], so that no message is lost between them.
-    pub(crate) fn leave(&self, run: RunKey, messages: &mut UnboundedReceiver<Message>) -> Result<(), Message> {
-        let mut tasks = self.tasks();
-        match messages.try_recv() {
-            Ok(message) => Err(message),
-            Err(_) => {
-                tasks.live.remove(&run);
-                Ok(())
-            }
-        }
-    }
-
     pub(crate) fn arm(&self, at_ms: u64, run: RunKey) {
         self.timers().insert((at_ms, run));
         self.0.timers_changed.notify_one();
-    }
-}
-
-/// Drives a run; a fault of this program's own sets the run aside, visibly, and takes nothing else with it.
-async fn supervised(engine: &Engine, task: Task) -> End {
-    let (driven, run) = (engine.clone(), task.run);
-    let driving = tokio::spawn(async move { drive(&driven, task).await });
-    match driving.await {
-        Ok(end) => end,
-        Err(error) => {
-            let error = Error::new(Code::Internal, format!("a fault of Stepwell's own stopped the run: {error}"));
-            tracing::error!(run, %error, "the run is set aside");
-            set_aside(engine, run, &error).await;
-            End::Done
-        }
     }
 }
 

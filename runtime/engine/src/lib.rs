@@ -20,6 +20,7 @@ mod requests;
 mod settings;
 mod slice;
 mod start;
+mod tasks;
 mod timers;
 mod verify;
 mod watch;

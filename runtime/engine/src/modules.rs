@@ -1,10 +1,11 @@
 //! Modules: compiled once per process, by digest; what they say of themselves as JSON.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use hashlink::LruCache;
 use serde_json::{Value, json};
 use stepwell_core::contract::{Definition, RetryFields};
 use stepwell_core::error::{Code, Error};
@@ -16,7 +17,6 @@ use stepwell_core::run::check_name;
 use stepwell_host::{Host, Module, ModuleError, TurnDeadline};
 use tokio::sync::{OnceCell, oneshot};
 
-use crate::drive::passes;
 use crate::settings::Settings;
 
 /// A module that can be run, and the workflows that it has.
@@ -30,81 +30,56 @@ pub(crate) struct Loaded {
 /// keep theirs.
 const MAX_KEPT: usize = 128;
 
-/// A module's place: whoever comes while it is being compiled waits for that, and has the same answer.
+/// A module's place: whoever comes while it is being read and compiled waits for that, and has the same answer.
 type Place = Arc<OnceCell<Result<Loaded, Error>>>;
 
 /// The modules of this process.
-#[derive(Default)]
-pub(crate) struct Modules(Mutex<Kept>);
+pub(crate) struct Modules(Mutex<LruCache<Digest, Place>>);
 
-#[derive(Default)]
-struct Kept {
-    /// With the last time that it was asked for.
-    places: HashMap<Digest, (Place, u64)>,
-    time: u64,
+impl Default for Modules {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(MAX_KEPT)))
+    }
 }
 
 impl Modules {
-    pub(crate) fn get(&self, digest: &Digest) -> Option<Loaded> {
+    /// Reads a module, compiles it and asks it what it has: once, however many ask for it at the same time.
+    pub(crate) async fn load(
+        &self,
+        host: &Host,
+        settings: &Settings,
+        digest: &Digest,
+        bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
+    ) -> Result<Loaded, Error> {
+        let place = self.place(digest);
+        let loaded = place.get_or_init(|| async { load(host, bytes()?, settings).await }).await;
+        // Whoever waited shares the failure, and whoever comes next tries again.
+        if loaded.is_err() {
+            self.give_up(digest, &place);
+        }
+        loaded.clone()
+    }
+
+    fn place(&self, digest: &Digest) -> Place {
         let mut kept = self.kept();
-        kept.time += 1;
-        let time = kept.time;
-        let (place, used) = kept.places.get_mut(digest)?;
-        *used = time;
-        place.get().and_then(|loaded| loaded.clone().ok())
-    }
-
-    /// Compiles a module and asks it what it has: once, however many ask for it at the same time.
-    pub(crate) async fn load(&self, host: &Host, bytes: Vec<u8>, settings: &Settings) -> Result<Loaded, Error> {
-        let digest = Digest::of(&bytes);
-        let place = self.kept().place(&digest);
-        let loaded = place
-            .get_or_try_init(|| async {
-                match load(host, bytes, settings).await {
-                    // The next who waits for it tries again.
-                    Err(error) if passes(&error) => Err(error),
-                    loaded => Ok(loaded),
-                }
-            })
-            .await;
-        match loaded {
-            Ok(Ok(loaded)) => Ok(loaded.clone()),
-            Ok(Err(error)) => {
-                self.kept().remove(&digest, &place);
-                Err(error.clone())
-            }
-            Err(error) => {
-                self.kept().remove(&digest, &place);
-                Err(error)
-            }
+        if let Some(place) = kept.get(digest) {
+            return place.clone();
         }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Kept {
-    fn place(&mut self, digest: &Digest) -> Place {
-        self.time += 1;
-        let time = self.time;
-        let (place, used) = self.places.entry(digest.clone()).or_default();
-        *used = time;
-        let place = place.clone();
-        while self.places.len() > MAX_KEPT {
-            let oldest = self.places.iter().min_by_key(|(_, (_, used))| *used).map(|(digest, _)| digest.clone());
-            let Some(oldest) = oldest else { break };
-            self.places.remove(&oldest);
-        }
+        let place = Place::default();
+        kept.insert(digest.clone(), place.clone());
         place
     }
 
-    /// What could not be loaded is not kept. Another may have come to its place since.
-    fn remove(&mut self, digest: &Digest, place: &Place) {
-        if self.places.get(digest).is_some_and(|(kept, _)| Arc::ptr_eq(kept, place)) {
-            self.places.remove(digest);
+    /// Another may have come to the place since.
+    fn give_up(&self, digest: &Digest, place: &Place) {
+        let mut kept = self.kept();
+        if kept.peek(digest).is_some_and(|kept| Arc::ptr_eq(kept, place)) {
+            kept.remove(digest);
         }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, LruCache<Digest, Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

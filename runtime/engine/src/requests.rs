@@ -97,7 +97,7 @@ impl Engine {
     /// When it is no module, or describes what cannot be run.
     pub async fn inspect(&self, bytes: Vec<u8>) -> Result<(ModuleInfo, NewModule), Error> {
         let digest = Digest::of(&bytes);
-        let loaded = self.inspected(bytes.clone()).await?;
+        let loaded = self.inspected(&digest, bytes.clone()).await?;
         let workflows = loaded.workflows.iter().map(|workflow| workflow.name.clone()).collect();
         let description = description(&loaded, self.settings().instance_memory_bytes);
         let module = NewModule {

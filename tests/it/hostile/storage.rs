@@ -8,7 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 use stepwell_core::error::Code;
 use stepwell_core::json::Json;
-use stepwell_engine::{Engine, RunRef, StartRun};
+use stepwell_engine::store::Status;
+use stepwell_engine::{Engine, RunRef, Settings, StartRun};
 use stepwell_tests::{Finished, Project, Running, Stepwell};
 
 use super::guest::made;
@@ -85,7 +86,7 @@ async fn a_run_that_fills_the_disk_goes_on_when_there_is_room() {
     assert!(before.len() > 4 && before.len() < 60, "{} entries", before.len());
     drop(small);
 
-    let large = reopened(&dir).await;
+    let large = reopened(&dir, |_| {}).await;
     assert_eq!(journal(&large, &run), before, "nothing is lost");
     let mut happenings = large.watch(run.key);
     large.resume(&run, "a test", None).await.expect("it can go on");
@@ -121,8 +122,39 @@ async fn a_run_that_could_not_be_written_goes_on_by_itself_once_it_can() {
     assert_eq!(engine.live_runs(), 0);
 }
 
+/// As after an upgrade on a machine that is busy: its compiled form is gone, and there is no time to make it anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_module_cannot_be_compiled_now_is_not_set_aside() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let engine = open(&dir, |_| {});
+    let digest = engine.add_module(made(LARGE)).await.expect("it is a module").digest;
+    let run = engine.start(StartRun::new(digest, None, Json::null())).await.expect("it starts");
+    engine.stop().await;
+    drop(engine);
+    std::fs::remove_dir_all(dir.path().join("compiled")).expect("it may be deleted");
+
+    let busy = reopened(&dir, |settings| settings.compile_limit = std::time::Duration::ZERO).await;
+    let mut happenings = busy.watch(run.key);
+    busy.recover().expect("the runs can be read");
+    match follow(&mut happenings).await {
+        End::Paused(error) => assert!(error.message.contains("the machine is too busy"), "{error}"),
+        end => panic!("the module was not to be there: {end:?}"),
+    }
+    drop(busy.changes(run.key).await);
+    let row = busy.run(&run.id).expect("it can be read").expect("it is there");
+    assert_eq!(row.status, Status::Queued);
+    assert!(row.detail.as_ref().is_some_and(|detail| detail.contains("to compile")), "{row:?}");
+    busy.stop().await;
+    drop(busy);
+
+    let engine = reopened(&dir, |_| {}).await;
+    let mut happenings = engine.watch(run.key);
+    engine.recover().expect("the runs can be read");
+    assert!(matches!(follow(&mut happenings).await, End::Succeeded(_)));
+}
+
 /// The directory is free once the last task of the engine before has ended.
-async fn reopened(dir: &tempfile::TempDir) -> Engine {
+async fn reopened(dir: &tempfile::TempDir, adjust: impl FnOnce(&mut Settings)) -> Engine {
     let free = || {
         std::fs::File::options()
             .write(true)
@@ -132,7 +164,7 @@ async fn reopened(dir: &tempfile::TempDir) -> Engine {
     while !free() {
         tokio::task::yield_now().await;
     }
-    open(dir, |_| {})
+    open(dir, adjust)
 }
 
 /// Sleeps for a minute, unless `a` comes.

@@ -2,7 +2,7 @@
 
 import { $, Array, JSON, Number, Object, String } from "../primordials.js";
 import * as check from "../check.js";
-import { URL } from "../web/url.js";
+import { URL, withoutFragment } from "../web/url.js";
 import { Body, bodyOf } from "./body.js";
 import { Headers } from "./headers.js";
 
@@ -43,7 +43,7 @@ function absolute(input) {
   const url = input instanceof URL ? input : new URL(String(input));
   const { protocol } = url;
   if (protocol !== "http:" && protocol !== "https:") throw new TypeError(`fetch: ${protocol} is not offered, only http: and https:`);
-  return URL.withoutFragment(url);
+  return withoutFragment(url);
 }
 
 function methodOf(method) {

@@ -153,7 +153,14 @@ function serializePath({ path }) {
   return typeof path === "string" ? path : path[$.map]((segment) => `/${segment}`)[$.join]("");
 }
 
+/// The text of a URL as it is sent. Set by the class, which alone sees inside; authors cannot reach it.
+export let withoutFragment;
+
 export class URL {
+  static {
+    withoutFragment = (url) => serialize(url.#url, false);
+  }
+
   #url;
   /// Once they were asked for.
   #params = null;
@@ -166,11 +173,6 @@ export class URL {
       error.code = "ERR_INVALID_URL";
       throw error;
     }
-  }
-
-  /// Its text as it is sent. Not for authors.
-  static withoutFragment(url) {
-    return serialize(url.#url, false);
   }
 
   static canParse(input, base) {

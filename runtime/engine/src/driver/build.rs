@@ -50,6 +50,7 @@ impl Driver {
                 let mut change = RunChange::to(Status::Queued, real_now_ms());
                 change.detail = Some(error.to_string());
                 self.writing.change(change, None);
+                self.writing.hand_over(real_now_ms());
                 self.later(&error);
             } else {
                 self.set_aside(error).await;

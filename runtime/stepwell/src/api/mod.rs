@@ -41,6 +41,7 @@ pub(crate) use app::{ApiSettings, App};
 pub(crate) use auth::Scope;
 use problem::{ApiCode, Problem};
 pub(crate) use server::{Server, ServerSettings};
+pub(crate) use steps::{ResolvedStep, Steps, Unknown};
 pub(crate) use tokens::{ROTATION_OVERLAP_MS, made as made_token};
 
 /// The longest that a request may take, a wait included. Events that are followed are not bound by it.

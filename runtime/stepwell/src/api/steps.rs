@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use stepwell_core::contract::Operation;
+use stepwell_core::error::Error;
 use stepwell_core::json::Json;
 use stepwell_engine::store::{RunFilter, RunKey, RunRow};
 use stepwell_engine::{Finding, Resolved, RunRef, Said, UnknownStep, found_error};
@@ -25,56 +26,86 @@ const PAGE: u64 = 100;
 const MAX_PAGE: u64 = 1_000;
 
 /// A step of unknown outcome.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code)] // Describes what `shown` writes.
 pub(crate) struct Unknown {
     /// Its run.
-    run: String,
+    pub(crate) run: String,
     /// The run's workflow.
-    workflow: String,
+    pub(crate) workflow: String,
     /// Where the run stands. Of a run that has ended, nothing more becomes of the step; it is listed for whoever looks into it.
-    run_status: RunStatus,
+    #[schema(value_type = RunStatus)]
+    pub(crate) run_status: String,
     /// Its id: `charge`, or `charge#2` for the second of that name.
-    step: String,
+    pub(crate) step: String,
     /// `unknown`.
-    status: String,
+    status: StepStatus,
     /// Its attempts so far.
     attempts: u32,
     /// What may have happened. Empty where something was done, and its last attempt was lost before it could say so.
-    effects: Vec<Effect>,
+    pub(crate) effects: Vec<Effect>,
 }
 
 /// A request that may have happened.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code)] // Describes what `shown` writes.
 pub(crate) struct Effect {
     /// Its number within the step, from 1.
     effect: u32,
     /// The method.
-    method: String,
+    pub(crate) method: String,
     /// The URL.
-    url: String,
+    pub(crate) url: String,
     /// What stood in its `Idempotency-Key` header: what to look for at the other side.
-    key: Option<String>,
+    #[schema(required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
     /// When it was first sent, in ms since the Unix epoch.
-    first_sent_ms: u64,
+    pub(crate) first_sent_ms: u64,
     /// When it was last sent, in ms since the Unix epoch.
-    last_sent_ms: u64,
+    pub(crate) last_sent_ms: u64,
+}
+
+/// The statuses that are listed.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StepStatus {
+    Unknown,
+}
+
+impl Unknown {
+    pub(crate) fn of(row: &RunRow, step: &UnknownStep) -> Self {
+        let effects = step.effects.iter().map(|of| Effect {
+            effect: of.effect,
+            method: of.method.clone(),
+            url: of.url.clone(),
+            key: of.key.clone(),
+            first_sent_ms: of.first_sent_ms,
+            last_sent_ms: of.last_sent_ms,
+        });
+        Self {
+            run: row.run.to_string(),
+            workflow: row.workflow.clone(),
+            run_status: row.status.as_str().to_owned(),
+            step: step.step.to_string(),
+            status: StepStatus::Unknown,
+            attempts: step.attempts,
+            effects: effects.collect(),
+        }
+    }
 }
 
 /// A page of steps.
-#[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code)] // Describes what `list` writes.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Steps {
     /// Those of the latest run first; of one run in the order in which they began.
-    steps: Vec<Unknown>,
+    pub(crate) steps: Vec<Unknown>,
     /// Gives the next page, where there is one.
     #[schema(required = false)]
-    cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cursor: Option<String>,
     /// Runs that should be in the page and cannot be read.
-    unreadable: Vec<String>,
+    pub(crate) unreadable: Vec<String>,
 }
 
 /// Where a page ends: at a step of a run, or after all of its steps.
@@ -109,15 +140,7 @@ struct Filter {
 pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: Query) -> Result<Reply, Problem> {
     caller.may(Scope::Read)?;
     let filter = filter(&query)?;
-    blocking(move || page(&app, &filter)).await
-}
-
-/// The statuses that are listed.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[allow(dead_code)] // Describes a parameter.
-pub(crate) enum StepStatus {
-    Unknown,
+    blocking(move || Ok(Reply::new(OK, page(&app, &filter)?))).await
 }
 
 fn filter(query: &Query) -> Result<Filter, Problem> {
@@ -150,8 +173,8 @@ fn filter(query: &Query) -> Result<Filter, Problem> {
     Ok(Filter { runs, run: query.one("run")?.map(str::to_owned), after, limit: limit as usize })
 }
 
-fn page(app: &App, filter: &Filter) -> Result<Reply, Problem> {
-    let (rows, mut unreadable) = match &filter.run {
+fn page(app: &App, filter: &Filter) -> Result<Steps, Problem> {
+    let (rows, unreadable) = match &filter.run {
         Some(run) => {
             let row = app.run(run)?;
             let of = |row: &RunRow| {
@@ -166,66 +189,44 @@ fn page(app: &App, filter: &Filter) -> Result<Reply, Problem> {
             (list.runs, list.unreadable.into_iter().map(|run| format!("number {}", run.key)).collect())
         }
     };
-    let (more, mut steps, mut last) = (rows.len() >= filter.limit, Vec::new(), None);
+    let more = rows.len() >= filter.limit;
+    let (mut page, mut last) = (Steps { unreadable, ..Steps::default() }, None);
     for row in rows {
         let after = filter.after.filter(|(run, _)| *run == row.key).and_then(|(_, op)| op);
         let run = RunRef { id: row.run.clone(), key: row.key };
         match app.engine.unknown_steps(&run) {
             Ok(unknown) => {
                 for step in unknown.iter().filter(|step| after.is_none_or(|after| step.op > after)) {
-                    if steps.len() == filter.limit {
-                        return Ok(answer(steps, last, unreadable));
+                    if page.steps.len() == filter.limit {
+                        page.cursor = last.map(cursor);
+                        return Ok(page);
                     }
                     last = Some((row.key, Some(step.op)));
-                    steps.push(shown(&row, step));
+                    page.steps.push(Unknown::of(&row, step));
                 }
             }
             // A run that cannot be read hides no other.
             Err(error) => {
                 tracing::error!(run = %row.run, %error, "its steps cannot be listed");
-                unreadable.push(row.run.to_string());
+                page.unreadable.push(row.run.to_string());
             }
         }
         last = Some((row.key, None));
     }
-    Ok(answer(steps, last.filter(|_| more), unreadable))
+    page.cursor = last.filter(|_| more).map(cursor);
+    Ok(page)
 }
 
-fn answer(steps: Vec<Value>, last: Option<Place>, unreadable: Vec<String>) -> Reply {
-    let mut body = json!({ "steps": steps, "unreadable": unreadable });
-    if let Some((run, op)) = last {
-        body["cursor"] = op.map_or_else(|| run.to_string(), |op| format!("{run}-{op}")).into();
-    }
-    Reply::new(OK, body)
+fn cursor((run, op): Place) -> String {
+    op.map_or_else(|| run.to_string(), |op| format!("{run}-{op}"))
 }
 
-/// What [`answer`] has written as a cursor.
+/// What [`cursor`] has written.
 fn place(text: &str) -> Option<Place> {
     match text.split_once('-') {
         Some((run, op)) => Some((run.parse().ok()?, Some(op.parse().ok()?))),
         None => Some((text.parse().ok()?, None)),
     }
-}
-
-fn shown(row: &RunRow, step: &UnknownStep) -> Value {
-    let effects: Vec<Value> = step
-        .effects
-        .iter()
-        .map(|of| {
-            let mut effect = json!({
-                "effect": of.effect, "method": of.method, "url": of.url, "firstSentMs": of.first_sent_ms,
-                "lastSentMs": of.last_sent_ms,
-            });
-            if let Some(key) = &of.key {
-                effect["key"] = key.clone().into();
-            }
-            effect
-        })
-        .collect();
-    json!({
-        "run": row.run, "workflow": row.workflow, "runStatus": row.status.as_str(), "step": step.step.to_string(),
-        "status": "unknown", "attempts": step.attempts, "effects": effects,
-    })
 }
 
 /// What a person has found out of a step.
@@ -266,35 +267,49 @@ pub(crate) struct FoundError {
 }
 
 /// What resolving a step has led to.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code)] // Describes what `resolved` writes.
 pub(crate) struct ResolvedStep {
     /// The run.
-    run: String,
+    pub(crate) run: String,
     /// The step.
-    step: String,
+    pub(crate) step: String,
     /// Of a retry: with which keys its requests of unknown outcome are repeated.
-    keys: Vec<KeyOfRetry>,
+    pub(crate) keys: Vec<KeyOfRetry>,
     /// The step is not tried again, since its run was cancelled or the workflow has lost interest in it: it fails with this.
-    #[schema(required = false)]
-    given_up: Option<Value>,
+    #[schema(value_type = Option<Value>, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) given_up: Option<Error>,
     /// When the run goes on with it, where that is not now: `once_resumed`, since the run is paused.
     #[schema(required = false)]
-    when: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) when: Option<String>,
 }
 
 /// How a request of unknown outcome is repeated.
-#[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code)] // Describes what `resolved` writes.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct KeyOfRetry {
     /// Its number within the step, from 1.
     effect: u32,
     /// What stood in its `Idempotency-Key` header.
     #[schema(required = false)]
-    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
     /// The same key stands there again; else the other side may have forgotten it, and there is a new one.
-    kept: bool,
+    pub(crate) kept: bool,
+}
+
+impl ResolvedStep {
+    pub(crate) fn of(run: &RunRef, found: &Resolved) -> Self {
+        let keys = found.keys.iter().map(|of| KeyOfRetry { effect: of.effect, key: of.key.clone(), kept: of.kept });
+        Self {
+            run: run.id.to_string(),
+            step: found.step.to_string(),
+            keys: keys.collect(),
+            given_up: found.given_up.clone(),
+            when: when(found.granted).map(str::to_owned),
+        }
+    }
 }
 
 /// Say what became of a step whose outcome is unknown. The run goes on with it.
@@ -323,11 +338,11 @@ pub(crate) async fn resolve(State(app): State<App>, names: Names, post: Post) ->
         let run = RunRef { id: row.run.clone(), key: row.key };
         let of = run.clone();
         let by = asker(&by, keyed, StatusCode::OK, move |said| match said {
-            Said::Resolved(found) => resolved(&of, found),
+            Said::Resolved(found) => json!(ResolvedStep::of(&of, found)),
             _ => Value::Null,
         });
         let found = shared.engine.resolve(&run, &step, finding, &evidence, by).await?;
-        Ok(Reply::new(OK, resolved(&run, &found)))
+        Ok(Reply::new(OK, ResolvedStep::of(&run, &found)))
     })
     .await
 }
@@ -350,24 +365,4 @@ fn finding(found: Found) -> Result<Finding, Problem> {
         (FoundOutcome::Failed, None, None) => invalid("a step that failed has an error: { \"message\": ... }"),
         _ => invalid("a result belongs to succeeded, an error to failed, and neither to retry"),
     }
-}
-
-fn resolved(run: &RunRef, found: &Resolved) -> Value {
-    let keys = found.keys.iter().map(|of| {
-        let mut key = json!({ "effect": of.effect, "kept": of.kept });
-        if let Some(name) = &of.key {
-            key["key"] = name.clone().into();
-        }
-        key
-    });
-    let mut body = json!({
-        "run": run.id, "step": found.step.to_string(), "keys": keys.collect::<Vec<_>>(),
-    });
-    if let Some(error) = &found.given_up {
-        body["givenUp"] = json!(error);
-    }
-    if let Some(when) = when(found.granted) {
-        body["when"] = when.into();
-    }
-    body
 }

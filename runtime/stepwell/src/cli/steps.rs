@@ -3,19 +3,20 @@
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 use stepwell_core::ids::RunId;
 use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
 use stepwell_core::run::{Machine, Mode};
 use stepwell_engine::store::{self, Reads, RunFilter, RunRow};
-use stepwell_engine::{AskError, Finding, Granted, Resolved, RunRef, UnknownStep, found_error};
+use stepwell_engine::{AskError, Finding, RunRef, UnknownStep, found_error};
 
 use super::exit::Exit;
 use super::remote::{self, NamedServerArgs, Word};
 use super::render::clock;
 use super::stdout::Stdout;
 use super::{BY, DataDir, DurabilityArg, open};
+use crate::api::{ResolvedStep, Unknown};
 
 /// Arguments of `stepwell steps`.
 #[derive(Debug, Args)]
@@ -104,7 +105,7 @@ pub(super) async fn run(args: StepsArgs) -> ExitCode {
     }
 }
 
-fn list(data_dir: &DataDir, run: Option<&str>, all: bool, mut show: impl FnMut(&Value)) -> Result<(), ExitCode> {
+fn list(data_dir: &DataDir, run: Option<&str>, all: bool, mut show: impl FnMut(&Unknown)) -> Result<(), ExitCode> {
     let reads = store::read_only(&data_dir.data_dir).map_err(|error| Exit::Usage.with(error))?;
     let failed = |error| Exit::Failed.with(error);
     let rows =
@@ -127,7 +128,7 @@ fn list(data_dir: &DataDir, run: Option<&str>, all: bool, mut show: impl FnMut(&
     for row in rows {
         // A run that cannot be read hides no other.
         match unknown(&reads, &row) {
-            Ok(steps) => steps.iter().for_each(|step| show(&as_json(&row, step))),
+            Ok(steps) => steps.iter().for_each(|step| show(&Unknown::of(&row, step))),
             Err(error) => anstream::eprintln!("run {} cannot be read: {}", row.run, printable(&error)),
         }
     }
@@ -140,38 +141,22 @@ fn unknown(reads: &dyn Reads, row: &RunRow) -> Result<Vec<UnknownStep>, String> 
     Machine::load(entries, None, Mode::Verify).map(|machine| machine.unknown()).map_err(|error| error.to_string())
 }
 
-/// As the API says it.
-fn as_json(row: &RunRow, step: &UnknownStep) -> Value {
-    let effects = step.effects.iter().map(|e| {
-        json!({
-            "effect": e.effect, "method": e.method, "url": e.url, "key": e.key, "firstSentMs": e.first_sent_ms,
-            "lastSentMs": e.last_sent_ms,
-        })
-    });
-    json!({
-        "run": row.run, "workflow": row.workflow, "runStatus": row.status.as_str(), "step": step.step.to_string(),
-        "status": "unknown", "attempts": step.attempts, "effects": effects.collect::<Vec<_>>(),
-    })
-}
-
-fn show(stdout: &mut Stdout, step: &Value, json: bool) {
+fn show(stdout: &mut Stdout, step: &Unknown, json: bool) {
     if json {
-        stdout.line(step);
+        stdout.line(json!(step));
         return;
     }
-    let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
-    let (run, id, workflow) = (text(&step["run"]), text(&step["step"]), text(&step["workflow"]));
-    stdout.line(printable(&format!("{run}  {id}  {workflow} ({})", text(&step["runStatus"]))));
-    let effects = step["effects"].as_array().map_or(&[][..], Vec::as_slice);
-    for e in effects {
-        let at = |name: &str| e[name].as_u64().unwrap_or_default();
-        let (first_ms, last_ms) = (at("firstSentMs"), at("lastSentMs"));
-        let key = e["key"].as_str().map(|key| format!(", key {key}")).unwrap_or_default();
-        let times = if first_ms == last_ms { String::new() } else { format!(", first {}", clock(first_ms)) };
-        let (method, url) = (text(&e["method"]), text(&e["url"]));
-        stdout.line(printable(&format!("    {method} {url} sent {}{times}{key}", clock(last_ms))));
+    stdout.line(printable(&format!("{}  {}  {} ({})", step.run, step.step, step.workflow, step.run_status)));
+    for e in &step.effects {
+        let key = e.key.as_ref().map(|key| format!(", key {key}")).unwrap_or_default();
+        let times = if e.first_sent_ms == e.last_sent_ms {
+            String::new()
+        } else {
+            format!(", first {}", clock(e.first_sent_ms))
+        };
+        stdout.line(printable(&format!("    {} {} sent {}{times}{key}", e.method, e.url, clock(e.last_sent_ms))));
     }
-    if effects.is_empty() {
+    if step.effects.is_empty() {
         stdout.line("    something of it was done, and its last attempt was lost before it could say so");
     }
 }
@@ -209,7 +194,7 @@ async fn resolve(args: ResolveArgs) -> Result<(), ExitCode> {
     Ok(())
 }
 
-async fn resolve_here(args: &ResolveArgs, finding: Finding) -> Result<Value, ExitCode> {
+async fn resolve_here(args: &ResolveArgs, finding: Finding) -> Result<ResolvedStep, ExitCode> {
     let outside = open::Outside { secrets: &[], allow_net: &[] };
     let engine =
         open::engine(&args.data_dir.data_dir, DurabilityArg::Disk, &outside, |settings| settings.drives = false)?;
@@ -225,34 +210,17 @@ async fn resolve_here(args: &ResolveArgs, finding: Finding) -> Result<Value, Exi
         let exit = if matches!(error, AskError::Refused(_)) { Exit::Usage } else { Exit::Failed };
         exit.with(error)
     })?;
-    Ok(answer(&run, &resolved))
+    Ok(ResolvedStep::of(&run, &resolved))
 }
 
-/// As the API says it.
-fn answer(run: &RunRef, resolved: &Resolved) -> Value {
-    let keys = resolved.keys.iter().map(|k| json!({ "effect": k.effect, "key": k.key, "kept": k.kept }));
-    let mut object = json!({
-        "run": run.id, "step": resolved.step.to_string(), "keys": keys.collect::<Vec<_>>(),
-    });
-    if let Some(error) = &resolved.given_up {
-        object["givenUp"] = json!(error);
-    }
-    if resolved.granted == Granted::OnResume {
-        object["when"] = "once_resumed".into();
-    }
-    object
-}
-
-fn said(stdout: &mut Stdout, json: bool, resolved: &Value) {
+fn said(stdout: &mut Stdout, json: bool, resolved: &ResolvedStep) {
     if json {
-        stdout.line(resolved);
+        stdout.line(json!(resolved));
         return;
     }
-    let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
-    let (step, run) = (text(&resolved["step"]), text(&resolved["run"]));
-    stdout.line(printable(&format!("step {step} of run {run} is resolved")));
-    for key in resolved["keys"].as_array().into_iter().flatten() {
-        let text = match (key["key"].as_str(), key["kept"] == true) {
+    stdout.line(printable(&format!("step {} of run {} is resolved", resolved.step, resolved.run)));
+    for key in &resolved.keys {
+        let text = match (&key.key, key.kept) {
             (Some(name), true) => format!("  its request is repeated under the same key, {name}"),
             (Some(name), false) => {
                 format!("  the other side may have forgotten key {name}: its request is sent under a new one")
@@ -261,12 +229,10 @@ fn said(stdout: &mut Stdout, json: bool, resolved: &Value) {
         };
         stdout.line(printable(&text));
     }
-    if resolved["givenUp"].is_object() {
-        let error = &resolved["givenUp"];
-        let (code, message) = (text(&error["code"]), text(&error["message"]));
-        stdout.line(printable(&format!("  it is not tried again, and fails: {code}: {message}")));
+    if let Some(error) = &resolved.given_up {
+        stdout.line(printable(&format!("  it is not tried again, and fails: {error}")));
     }
-    if resolved["when"] == "once_resumed" {
+    if resolved.when.is_some() {
         stdout.line("  the run is paused, and goes on with it once it is resumed");
     }
 }

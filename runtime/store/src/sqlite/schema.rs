@@ -119,8 +119,9 @@ CREATE TABLE modules (
 ) STRICT;
 ";
 
-/// For a server: what its clients ask for. The table of runs is made anew, so that its long columns stay the last ones. What is unknown of
-/// earlier runs is found by whoever looks at them: their journals say it.
+/// For a server: what its clients ask for. The table of runs is made anew, so that its long columns stay the last ones. Where
+/// something of an earlier run is unknown its row says so in words, or it is blocked (3); how many steps, its journal alone knows, and
+/// counts as one here.
 const SERVED: &str = "
 ALTER TABLE runs RENAME TO earlier_runs;
 DROP INDEX runs_by_status;
@@ -146,7 +147,7 @@ CREATE TABLE runs (
 INSERT INTO runs (id, run, workflow, digest, run_key, status, wake_at_ms, recoveries, created_at_ms, changed_at_ms, unknown, detail,
                   status_text, outcome)
     SELECT id, run, workflow, digest, run_key, status, wake_at_ms, recoveries, created_at_ms, changed_at_ms,
-           CASE WHEN status = 10 THEN 0 ELSE 1 END, detail, status_text, outcome FROM earlier_runs;
+           status = 3 OR coalesce(detail LIKE '%outcome of step % is unknown%', 0), detail, status_text, outcome FROM earlier_runs;
 DROP TABLE earlier_runs;
 CREATE INDEX runs_by_status ON runs (status, id);
 CREATE INDEX runs_by_workflow ON runs (workflow, id);

@@ -2,30 +2,37 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use stepwell_core::json::Json;
 
 use super::client::{Client, Sent, ServerArgs, segment};
+use crate::api::{ResolvedStep, Steps, Unknown};
+use crate::cli::exit::Exit;
 
 /// Steps of unknown outcome, each given to `show`. `open`: only those of runs that have not ended.
 pub(crate) async fn steps(
     server: &ServerArgs,
     run: Option<&str>,
     open: bool,
-    mut show: impl FnMut(&Value),
+    mut show: impl FnMut(&Unknown),
 ) -> Result<(), ExitCode> {
     let client = Client::new(server)?;
     let run = run.map(|run| format!("&run={}", segment(run))).unwrap_or_default();
     let mut cursor = String::new();
     loop {
         let page = client.get(&format!("/v1/steps?status=unknown&open={open}&limit=1000{run}{cursor}")).await?;
-        page["steps"].as_array().into_iter().flatten().for_each(&mut show);
-        for run in page["unreadable"].as_array().into_iter().flatten() {
-            anstream::eprintln!("run {} cannot be read", run.as_str().unwrap_or_default());
+        let page: Steps = serde_json::from_value(page).map_err(not_understood)?;
+        page.steps.iter().for_each(&mut show);
+        for run in page.unreadable {
+            anstream::eprintln!("run {run} cannot be read");
         }
-        let Some(next) = page["cursor"].as_str() else { return Ok(()) };
-        cursor = format!("&cursor={}", segment(next));
+        let Some(next) = page.cursor else { return Ok(()) };
+        cursor = format!("&cursor={}", segment(&next));
     }
+}
+
+fn not_understood(error: serde_json::Error) -> ExitCode {
+    Exit::Failed.with(format!("the server's answer is not understood: {error}"))
 }
 
 /// What a person says of a step.
@@ -41,7 +48,7 @@ pub(crate) async fn resolve_step(
     (run, step): (&str, &str),
     word: Word<'_>,
     evidence: &str,
-) -> Result<Value, ExitCode> {
+) -> Result<ResolvedStep, ExitCode> {
     let body = match word {
         // The result as it was written: a tree would spell its numbers anew.
         Word::Succeeded(value) => {
@@ -54,5 +61,6 @@ pub(crate) async fn resolve_step(
     };
     let path = format!("/v1/runs/{}/steps/{}/resolve", segment(run), segment(step));
     let key = Some(uuid::Uuid::new_v4().to_string());
-    Client::new(server)?.post(&path, Sent { kind: "application/json", body: body.into_bytes(), key }).await
+    let sent = Sent { kind: "application/json", body: body.into_bytes(), key };
+    serde_json::from_value(Client::new(server)?.post(&path, sent).await?).map_err(not_understood)
 }
