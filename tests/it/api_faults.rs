@@ -104,3 +104,25 @@ fn a_report_under_a_key_is_kept() {
     assert_eq!((again.header("idempotent-replayed"), &again.body), (Some("true"), &first.body));
     drop(ask(&json!({ "digest": digest })).problem(422, "idempotency_key_reuse"));
 }
+
+#[test]
+fn a_server_whose_store_takes_no_writes_is_not_ready() {
+    let project = Project::new();
+    let server = project.serve(&[]);
+    drop(server.get("/readyz").expect(200));
+    let other = rusqlite::Connection::open(project.data_dir().join("stepwell.db")).expect("it is a database");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+    // What was found out is good for a moment.
+    let refused = loop {
+        let answer = server.get("/readyz");
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    drop(refused.problem(503, "storage_failed"));
+    drop(server.get("/healthz").expect(200));
+    other.execute_batch("ROLLBACK").expect("what was begun can be left");
+    while server.get("/readyz").status != 200 {
+        std::thread::yield_now();
+    }
+}

@@ -1,5 +1,7 @@
 //! Taking a run up: from its journal to a task that drives it.
 
+use std::time::Instant;
+
 use stepwell_core::error::{Code, Error, Retryability};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::run::{Granted, Machine, Mode};
@@ -69,7 +71,7 @@ impl Early {
     /// A run that is to go on waits for its place among the live ones first: its journal need not be in memory meanwhile. Who asks
     /// something does not wait for that.
     async fn hear(engine: &Engine, task: &mut Task) -> Self {
-        let mut messages = Vec::new();
+        let (mut messages, began) = (Vec::new(), Instant::now());
         let mut place = std::pin::pin!(engine.places().clone().acquire_owned());
         loop {
             tokio::select! {
@@ -81,7 +83,10 @@ impl Early {
                         return Self { messages, place: None };
                     }
                 }
-                place = &mut place => return Self { messages, place: place.ok() },
+                place = &mut place => {
+                    engine.counters().queued.add(began.elapsed());
+                    return Self { messages, place: place.ok() };
+                }
             }
         }
     }

@@ -353,7 +353,10 @@ impl Driver {
         };
         for output in outputs {
             match output {
-                Output::Append { entry, bytes } => self.writing.entry(entry, bytes),
+                Output::Append { entry, bytes } => {
+                    self.engine.counters().entry(&entry);
+                    self.writing.entry(entry, bytes);
+                }
                 Output::Deliver(event) => self.event = Some(event),
                 Output::Send { exchange, request, key, not_after_ms, .. } => {
                     let after = self.writing.hand_over(real_now_ms());

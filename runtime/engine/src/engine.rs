@@ -15,6 +15,7 @@ use stepwell_store::{RunKey, RunRow, SqliteOptions, SqliteStore, Store};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::counters::Counters;
 use crate::effects::{store_error, unread};
 use crate::fault::{Fault, planted};
 use crate::later::Later;
@@ -44,6 +45,7 @@ struct Inner {
     later: Later,
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
+    counters: Counters,
 }
 
 /// A module that is in the store.
@@ -100,6 +102,7 @@ impl Engine {
             later: Later::default(),
             places,
             rebuilds,
+            counters: Counters::default(),
         }));
         crate::timers::start(&engine);
         engine
@@ -113,6 +116,18 @@ impl Engine {
         let (info, module) = self.inspect(bytes).await?;
         self.store().put_module(module).await.map_err(|error| store_error(&error))?;
         Ok(info)
+    }
+
+    /// How many instances live.
+    #[must_use]
+    pub fn live_instances(&self) -> usize {
+        self.settings().max_live.saturating_sub(self.places().available_permits())
+    }
+
+    /// What has been done since the engine was opened.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.0.counters
     }
 
     /// How many runs wait for a time.

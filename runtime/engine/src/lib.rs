@@ -6,6 +6,7 @@ mod ask;
 mod batch;
 mod clock;
 mod commands;
+mod counters;
 mod drive;
 mod driver;
 mod effects;
@@ -17,6 +18,7 @@ mod points;
 mod reach;
 mod recover;
 mod requests;
+mod retention;
 mod settings;
 mod slice;
 mod start;
@@ -26,6 +28,7 @@ mod verify;
 mod watch;
 
 pub use ask::{AskError, Asker, Said};
+pub use counters::{AttemptEnd, Counters};
 pub use engine::{Engine, ModuleInfo, check_event};
 #[cfg(feature = "crash-points")]
 pub use points::Observer;

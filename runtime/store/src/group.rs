@@ -16,10 +16,12 @@ use tokio::sync::{oneshot, watch};
 
 use crate::apply::{Heads, Refusal, Reply, Write, apply};
 use crate::error::{Result, StoreError};
+use crate::histogram::Histogram;
 use crate::ledger::Ledger;
 use crate::pending::Ticket;
 use crate::rows::RunKey;
 use crate::stopped::Stopped;
+use crate::store::Latencies;
 
 /// When writes that nobody waits for are committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,10 @@ pub(crate) struct Group<L> {
     settled: watch::Sender<u64>,
     stopped: Mutex<Stopped>,
     commits: AtomicU64,
+    /// How long the oldest write of a commit has waited.
+    queued: Histogram,
+    /// How long a commit takes.
+    committed: Histogram,
 }
 
 struct Applier<L> {
@@ -89,11 +95,17 @@ impl<L: Ledger> Group<L> {
             settled: watch::Sender::new(0),
             stopped: Mutex::default(),
             commits: AtomicU64::new(0),
+            queued: Histogram::default(),
+            committed: Histogram::default(),
         }
     }
 
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn latencies(&self) -> Latencies {
+        Latencies { queued: self.queued.counted(), commits: self.committed.counted() }
     }
 
     /// Queues a write and gives it its number.
@@ -165,7 +177,7 @@ impl<L: Ledger> Group<L> {
         if let Some(applier) = ledger.as_mut() {
             applier.heads.clear();
         }
-        let writes = self.take_queued();
+        let (writes, _) = self.take_queued();
         let lost = writes.iter().map(|_| Err(StoreError::Closed)).collect();
         self.settle_all(writes, lost);
         let queue = lock(&self.queue);
@@ -209,20 +221,24 @@ impl<L: Ledger> Group<L> {
         }
     }
 
-    fn take_queued(&self) -> Vec<Queued> {
+    /// What is queued, and since when.
+    fn take_queued(&self) -> (Vec<Queued>, Option<Instant>) {
         let mut queue = lock(&self.queue);
         queue.records = 0;
-        queue.since = None;
         queue.wanted = false;
-        std::mem::take(&mut queue.writes)
+        (std::mem::take(&mut queue.writes), queue.since.take())
     }
 
     /// Commits everything that is queued in one transaction, and settles it.
     fn commit_queued(&self, applier: &mut Option<Applier<L>>) {
-        let writes = self.take_queued();
+        let (writes, since) = self.take_queued();
         if writes.is_empty() {
             return;
         }
+        if let Some(since) = since {
+            self.queued.add(since.elapsed());
+        }
+        let began = Instant::now();
         let outcomes = match applier {
             None => writes.iter().map(|_| Err(StoreError::Closed)).collect(),
             Some(applier) => {
@@ -234,6 +250,7 @@ impl<L: Ledger> Group<L> {
                 })
             }
         };
+        self.committed.add(began.elapsed());
         self.settle_all(writes, outcomes);
     }
 

@@ -12,7 +12,7 @@ use crate::group::{Gather, Group};
 use crate::ledger::Ledger;
 use crate::pending::{Pending, Ticket};
 use crate::rows::{Append, Delivered, NewEvent, NewModule, NewRun, RunKey, Started};
-use crate::store::{Reads, Store};
+use crate::store::{Latencies, Reads, Store};
 use crate::submission::{Kept, Submission};
 
 /// A store whose rows are a ledger's. Dropping it commits what is queued.
@@ -107,6 +107,10 @@ impl<L: Ledger> Store for Grouped<L> {
 
     fn commits(&self) -> u64 {
         self.group.commits()
+    }
+
+    fn latencies(&self) -> Latencies {
+        self.group.latencies()
     }
 
     fn read(&self) -> &dyn Reads {

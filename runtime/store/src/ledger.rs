@@ -5,7 +5,7 @@
 use stepwell_core::ids::{Digest, RunId};
 
 use crate::error::Result;
-use crate::rows::{InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
 use crate::status::Status;
 use crate::store::Reads;
 use crate::submission::{Answer, Token};
@@ -70,8 +70,10 @@ pub trait Rows {
     fn add_tag(&mut self, run: RunKey, name: &str, value: &str) -> Result<()>;
     /// Whether the module is known.
     fn has_module(&mut self, digest: &Digest) -> Result<bool>;
-    /// Who needs the module, in words: a workflow that starts on it, or a run that is open, or has failed and can be taken up.
-    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>>;
+    /// A workflow whose new runs start on this module.
+    fn workflow_on(&mut self, digest: &Digest) -> Result<Option<String>>;
+    /// How many runs are open on this module, or have failed on it and can be taken up.
+    fn runs_on(&mut self, digest: &Digest) -> Result<u64>;
     /// Takes a module away.
     fn remove_module(&mut self, digest: &Digest) -> Result<()>;
     /// The module that new runs of the workflow start on.
@@ -82,8 +84,18 @@ pub trait Rows {
     fn answer(&mut self, key: &str) -> Result<Option<Answer>>;
     /// Keeps an answer, in place of an older one under its key.
     fn put_answer(&mut self, answer: &Answer) -> Result<()>;
-    /// Takes away answers from before this time, those of started runs excepted.
-    fn forget_answers(&mut self, before_ms: u64) -> Result<()>;
+    /// Takes away answers from before this time, those of started runs excepted; at most so many. Whether any may be left.
+    fn forget_answers(&mut self, before_ms: u64, most: u32) -> Result<bool>;
+    /// An answer's key is held by a run from now on.
+    fn hold(&mut self, run: RunKey, key: &str) -> Result<()>;
+    /// The run, where it has ended.
+    fn ended(&mut self, run: RunKey) -> Result<Option<EndedRun>>;
+    /// Takes a run away, so that nobody finds it. Keys that it held last are held as others' are. What is left of it goes later.
+    fn forget_run(&mut self, run: RunKey) -> Result<()>;
+    /// Takes rows of runs away that were taken away themselves; at most so many. Whether any are left.
+    fn forget_rows(&mut self, most: u32) -> Result<bool>;
+    /// Writes what takes room, and takes it away again.
+    fn try_writing(&mut self) -> Result<()>;
     /// A token.
     fn token(&mut self, id: &str) -> Result<Option<Token>>;
     /// All tokens.

@@ -17,6 +17,7 @@ mod error;
 pub mod fault;
 mod group;
 mod grouped;
+mod histogram;
 pub mod ledger;
 mod memory;
 mod pending;
@@ -33,15 +34,16 @@ mod tokens;
 pub use error::{Result, StoreError};
 pub use group::Gather;
 pub use grouped::Grouped;
+pub use histogram::{BOUNDS_US, Counted, Histogram};
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
 pub use rows::{
-    Append, Delivered, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange, RunFilter,
-    RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
+    Append, Delivered, EndedRun, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange,
+    RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
 pub use sqlite::{Durability, SqliteLedger, SqliteOptions, SqliteReads, read_only};
 pub use status::{Status, UnknownStatus};
-pub use store::{ClientReads, INBOX_PAGE_BYTES, Reads, Store};
+pub use store::{ClientReads, INBOX_PAGE_BYTES, Latencies, Reads, Store};
 pub use submission::{Action, Active, Answer, Kept, Submission, Token};
 
 /// The store on disk.

@@ -225,6 +225,23 @@ pub struct Unfinished {
     pub unseen: bool,
 }
 
+/// A run that has ended, as far as whoever may take it away has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Its number inside.
+    pub key: RunKey,
+    /// How it ended.
+    pub status: Status,
+    /// When it was started.
+    pub created_at_ms: u64,
+    /// When it ended.
+    pub ended_at_ms: u64,
+    /// Something that it did is unknown.
+    pub has_unknown: bool,
+    /// No run was started after it.
+    pub is_newest: bool,
+}
+
 /// A run whose row cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableRun {

@@ -3,10 +3,11 @@
 use stepwell_core::ids::{Digest, RunId};
 
 use crate::error::Result;
+use crate::histogram::Counted;
 use crate::pending::{Pending, Ticket};
 use crate::rows::{
-    Append, Delivered, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunFilter, RunKey,
-    RunList, RunRow, Started, Unfinished, UnreadableRun,
+    Append, Delivered, EndedRun, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunFilter,
+    RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
 use crate::status::Status;
 use crate::submission::{Active, Answer, Kept, Submission, Token};
@@ -83,8 +84,20 @@ pub trait Store: Send + Sync {
     /// Transactions committed since the store was opened.
     fn commits(&self) -> u64;
 
+    /// How long writes took since the store was opened.
+    fn latencies(&self) -> Latencies;
+
     /// What is durable.
     fn read(&self) -> &dyn Reads;
+}
+
+/// How long writes took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Latencies {
+    /// How long the oldest write of each commit had waited for it.
+    pub queued: Counted,
+    /// How long each commit took.
+    pub commits: Counted,
 }
 
 /// Payloads of events that are read in one go, in bytes: a run that was left alone may have been sent any number of them.
@@ -215,6 +228,12 @@ pub trait ClientReads: Send + Sync {
     /// # Errors
     /// See [`Reads`].
     fn answer(&self, key: &str) -> Result<Option<Answer>>;
+
+    /// Runs that have ended so, the earliest start first, after this one; at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn ended(&self, status: Status, after: RunKey, limit: u32) -> Result<Vec<EndedRun>>;
 
     /// A token, also where it has ended.
     ///

@@ -6,6 +6,7 @@
 use stepwell_core::ids::Digest;
 
 use crate::rows::{Delivered, NewEvent, NewModule, NewRun, RunKey};
+use crate::status::Status;
 
 /// A client's request.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +39,20 @@ pub enum Action {
     },
     /// Takes a module away. No run may need it, and no workflow start on it.
     RemoveModule(Digest),
+    /// Takes a run away that has ended: from then on nobody finds it, and its names are free. Its rows in the large tables are left to
+    /// [`ForgetRows`](Self::ForgetRows). A run that is not as `ended` says, of which something is unknown, or that is the newest of all,
+    /// is left alone.
+    ForgetRun {
+        /// The run.
+        run: RunKey,
+        /// How and when it ended.
+        ended: (Status, u64),
+    },
+    /// Takes rows of runs away that were taken away themselves.
+    ForgetRows {
+        /// How many may go at once.
+        most: u32,
+    },
     /// Keeps a token. Its name must be free.
     AddToken(Token),
     /// Lets a token end at this time, unless it ends before; at once where the time has come. The token must be there.
@@ -61,7 +76,11 @@ pub enum Action {
     ForgetAnswers {
         /// Those from before this time.
         before_ms: u64,
+        /// How many may go at once.
+        most: u32,
     },
+    /// Writes what takes room, and takes it away again: whether the store can keep anything now.
+    TryWriting,
 }
 
 impl Action {
@@ -69,6 +88,7 @@ impl Action {
     pub(crate) fn records(&self) -> usize {
         match self {
             Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
+            Self::ForgetRows { most } | Self::ForgetAnswers { most, .. } => *most as usize,
             _ => 1,
         }
     }
@@ -102,6 +122,10 @@ pub struct Kept {
     pub events: Vec<Delivered>,
     /// Whether its modules were new, in order.
     pub modules: Vec<bool>,
+    /// Whether its runs that were to be taken away were, in order.
+    pub forgotten: Vec<bool>,
+    /// Whether more rows or answers are to be taken away than went, in order.
+    pub more: Vec<bool>,
 }
 
 /// A bearer token, without the secret that proves it.

@@ -8,7 +8,8 @@ use stepwell_core::policy::idempotency;
 use crate::apply::{Heads, Refusal, add, deliver};
 use crate::error::{Result, StoreError};
 use crate::ledger::Rows;
-use crate::rows::{NewEvent, NewRun};
+use crate::rows::{NewEvent, NewRun, RunKey};
+use crate::status::Status;
 use crate::submission::{Action, Answer, Kept, Submission};
 use crate::tokens;
 
@@ -33,6 +34,9 @@ pub(crate) fn submit(
     }
     if let Some(answer) = &submission.answer {
         rows.put_answer(answer)?;
+        for run in kept.runs.iter().filter(|_| answer.kept) {
+            rows.hold(*run, &answer.key)?;
+        }
     }
     Ok(kept)
 }
@@ -79,7 +83,7 @@ fn check<'a>(
         }
         Action::RemoveModule(digest) => {
             check_module(rows, digest, wanted)?;
-            match rows.need_of_module(digest)? {
+            match need_of(rows, digest)? {
                 Some(need) => rule(StoreError::ModuleNeeded(need)),
                 None => Ok(()),
             }
@@ -87,10 +91,26 @@ fn check<'a>(
         Action::AddToken(token) if rows.token(&token.id)?.is_some() => rule(StoreError::TokenExists(token.id.clone())),
         Action::ExpireToken { id, .. } if rows.token(id)?.is_none() => rule(StoreError::NoSuchToken(id.clone())),
         Action::NeedToken { id, at_ms } => tokens::check_held(rows, id, *at_ms),
-        Action::AddToken(_) | Action::ExpireToken { .. } | Action::SpareScope(_) | Action::ForgetAnswers { .. } => {
-            Ok(())
-        }
+        Action::AddToken(_)
+        | Action::ExpireToken { .. }
+        | Action::SpareScope(_)
+        | Action::ForgetRun { .. }
+        | Action::ForgetRows { .. }
+        | Action::ForgetAnswers { .. }
+        | Action::TryWriting => Ok(()),
     }
+}
+
+/// What a module cannot be taken away for.
+fn need_of(rows: &mut dyn Rows, digest: &Digest) -> Result<Option<String>> {
+    if let Some(workflow) = rows.workflow_on(digest)? {
+        return Ok(Some(format!("new runs of workflow {workflow:?} start on it")));
+    }
+    Ok(match rows.runs_on(digest)? {
+        0 => None,
+        1 => Some("one run is open on it, or has failed on it and can be taken up".to_owned()),
+        runs => Some(format!("{runs} runs are open on it, or have failed on it and can be taken up")),
+    })
 }
 
 fn check_event(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std::result::Result<(), Refusal> {
@@ -136,9 +156,25 @@ fn keep(rows: &mut dyn Rows, heads: &mut Heads, action: &Action, kept: &mut Kept
         Action::Start(run) => kept.runs.push(add(rows, heads, run)?),
         Action::Event(event) => kept.events.push(deliver(rows, heads, event)?),
         Action::AddModule(module) => kept.modules.push(rows.add_module(module)?),
+        Action::ForgetRun { run, ended } => kept.forgotten.push(forget(rows, *run, *ended)?),
+        Action::ForgetRows { most } => kept.more.push(rows.forget_rows(*most)?),
+        Action::ForgetAnswers { before_ms, most } => kept.more.push(rows.forget_answers(*before_ms, *most)?),
         other => keep_row(rows, other)?,
     }
     Ok(())
+}
+
+/// Whether the run is taken away. It has ended, and takes nothing more; that a failed one is taken up is looked for here too, since its
+/// end is then another.
+fn forget(rows: &mut dyn Rows, run: RunKey, (status, ended_ms): (Status, u64)) -> Result<bool> {
+    let Some(stands) = rows.ended(run)? else { return Ok(false) };
+    let as_it_was = stands.status == status && stands.ended_at_ms == ended_ms;
+    // The newest is the measure of all that come: no number is given twice.
+    if !as_it_was || stands.has_unknown || stands.is_newest {
+        return Ok(false);
+    }
+    rows.forget_run(run)?;
+    Ok(true)
 }
 
 fn keep_row(rows: &mut dyn Rows, action: &Action) -> Result<()> {
@@ -147,10 +183,13 @@ fn keep_row(rows: &mut dyn Rows, action: &Action) -> Result<()> {
         Action::RemoveModule(digest) => rows.remove_module(digest),
         Action::AddToken(token) => rows.add_token(token),
         Action::ExpireToken { id, at_ms } => rows.expire_token(id, *at_ms),
-        Action::ForgetAnswers { before_ms } => rows.forget_answers(*before_ms),
+        Action::TryWriting => rows.try_writing(),
         Action::Start(_)
         | Action::Event(_)
         | Action::AddModule(_)
+        | Action::ForgetRun { .. }
+        | Action::ForgetRows { .. }
+        | Action::ForgetAnswers { .. }
         | Action::NeedToken { .. }
         | Action::SpareScope(_) => Ok(()),
     }

@@ -7,7 +7,7 @@ use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::Record;
 use stepwell_store::ledger::{Head, Ledger, Rows};
 use stepwell_store::{
-    Answer, InboxEvent, LogRow, NewEvent, NewModule, NewRun, Result, RunChange, RunKey, StoreError, Token,
+    Answer, EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, Result, RunChange, RunKey, StoreError, Token,
 };
 
 use crate::fate::Fate;
@@ -145,8 +145,11 @@ impl Rows for Noted<'_> {
     fn has_module(&mut self, digest: &Digest) -> Result<bool> {
         self.rows.has_module(digest)
     }
-    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>> {
-        self.rows.need_of_module(digest)
+    fn workflow_on(&mut self, digest: &Digest) -> Result<Option<String>> {
+        self.rows.workflow_on(digest)
+    }
+    fn runs_on(&mut self, digest: &Digest) -> Result<u64> {
+        self.rows.runs_on(digest)
     }
     fn remove_module(&mut self, digest: &Digest) -> Result<()> {
         self.rows.remove_module(digest)
@@ -163,8 +166,23 @@ impl Rows for Noted<'_> {
     fn put_answer(&mut self, answer: &Answer) -> Result<()> {
         self.rows.put_answer(answer)
     }
-    fn forget_answers(&mut self, before_ms: u64) -> Result<()> {
-        self.rows.forget_answers(before_ms)
+    fn forget_answers(&mut self, before_ms: u64, most: u32) -> Result<bool> {
+        self.rows.forget_answers(before_ms, most)
+    }
+    fn hold(&mut self, run: RunKey, key: &str) -> Result<()> {
+        self.rows.hold(run, key)
+    }
+    fn ended(&mut self, run: RunKey) -> Result<Option<EndedRun>> {
+        self.rows.ended(run)
+    }
+    fn forget_run(&mut self, run: RunKey) -> Result<()> {
+        self.rows.forget_run(run)
+    }
+    fn forget_rows(&mut self, most: u32) -> Result<bool> {
+        self.rows.forget_rows(most)
+    }
+    fn try_writing(&mut self) -> Result<()> {
+        self.rows.try_writing()
     }
     fn token(&mut self, id: &str) -> Result<Option<Token>> {
         self.rows.token(id)

@@ -5,5 +5,6 @@
 pub mod effect;
 pub mod idempotency;
 pub mod key;
+pub mod retention;
 pub mod retry;
 pub mod timeout;

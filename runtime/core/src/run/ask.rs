@@ -57,6 +57,9 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::Cancelled, Self::Terminated];
+
     /// Of an outcome.
     #[must_use]
     pub fn of(outcome: &RunOutcome) -> Self {

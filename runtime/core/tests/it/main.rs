@@ -12,6 +12,7 @@ mod idempotency;
 mod keys;
 mod pages;
 mod play;
+mod retention;
 mod retry;
 mod table;
 mod vectors;

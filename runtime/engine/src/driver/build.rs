@@ -4,6 +4,7 @@
 //! Only a few are rebuilt at a time (`rebuild.rs`).
 
 use std::future::Future;
+use std::time::Instant;
 
 use stepwell_core::error::{Code, Error};
 use stepwell_host::Invocation;
@@ -107,8 +108,12 @@ impl Driver {
     async fn take_place(&mut self) -> bool {
         if self.place.is_none() {
             let place = self.engine.places().clone().acquire_owned();
+            let began = Instant::now();
             match self.hearing(place).await {
-                Some(Ok(place)) => self.place = Some(place),
+                Some(Ok(place)) => {
+                    self.engine.counters().queued.add(began.elapsed());
+                    self.place = Some(place);
+                }
                 Some(Err(_)) => self.pause(&Error::new(Code::Internal, "the engine is closed")),
                 None => {}
             }

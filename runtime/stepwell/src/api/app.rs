@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::keyed::Claims;
 use super::limit::Limiter;
-use super::metrics::Counters;
+use super::metrics::{Counters, Trial};
 use super::problem::{ApiCode, Problem};
 
 /// What an operator may set of the API.
@@ -37,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) claims: Arc<Claims>,
     pub(crate) limiter: Limiter,
     pub(crate) counters: Counters,
+    pub(crate) trial: Trial,
     pub(crate) followers: Arc<Semaphore>,
     /// Set once a token has been seen. Tokens end, but are never taken away, so this stays true.
     has_tokens: AtomicBool,
@@ -62,6 +63,7 @@ impl App {
             claims: Arc::default(),
             limiter,
             counters: Counters::default(),
+            trial: Trial::default(),
             followers,
             has_tokens: AtomicBool::new(false),
             stopping,

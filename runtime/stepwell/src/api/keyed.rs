@@ -185,9 +185,10 @@ fn answered(app: &App, keyed: &Keyed) -> Result<Option<Reply>, Problem> {
     let status = StatusCode::from_u16(first.status).map_err(|error| unreadable(&error.to_string()))?;
     match decide(keyed.asked(), Some(known), None, now_ms()) {
         Decision::Replay => Ok(Some(Reply { status, body: first.body, replayed: Some("true") })),
+        // None where its runs have been taken away meanwhile, and the key with them.
         Decision::CurrentState => {
             let body = views::as_it_is_now(app, &first.body)?;
-            Ok(Some(Reply { status, body, replayed: Some("current-state") }))
+            Ok(body.map(|body| Reply { status, body, replayed: Some("current-state") }))
         }
         Decision::Reuse => Err(reuse()),
         Decision::Proceed | Decision::Wait => Ok(None),

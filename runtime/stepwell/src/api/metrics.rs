@@ -1,17 +1,21 @@
 //! `/metrics` in Prometheus' text form, and whether the server is well.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use stepwell_engine::AttemptEnd;
+use stepwell_engine::store::{Action, StoreError, Submission};
+use tokio::time::Instant;
 
 use super::app::App;
 use super::auth::Scope;
+use super::exposition::{Exposition, labels};
 use super::keyed::Reply;
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, OK};
@@ -51,38 +55,49 @@ fn known(method: &Method) -> &'static str {
 )]
 pub(crate) async fn metrics(State(app): State<App>, Caller(caller): Caller) -> Result<Response, Problem> {
     caller.may(Scope::Read)?;
-    let mut text = String::new();
-    let mut metric = |name: &str, kind: &str, help: &str, samples: &[(String, u64)]| {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in samples {
-            let _ = writeln!(text, "{name}{labels} {value}");
-        }
-    };
-    let one = |value: u64| vec![(String::new(), value)];
-    let counts = app.reads().counts(None)?;
-    let runs: Vec<_> = counts
-        .iter()
-        .map(|(workflow, status, n)| (format!("{{workflow=\"{}\",status=\"{status}\"}}", escaped(workflow)), *n))
-        .collect();
-    metric("stepwell_runs", "gauge", "Runs in the store.", &runs);
-    metric("stepwell_live_runs", "gauge", "Runs that have a task.", &one(app.engine.live_runs() as u64));
-    metric("stepwell_armed_timers", "gauge", "Runs that wait for a time.", &one(app.engine.armed_timers() as u64));
-    let commits = app.engine.store().commits();
-    metric("stepwell_store_commits_total", "counter", "Transactions of the store.", &one(commits));
+    let mut text = Exposition::default();
+    runs(&app, &mut text)?;
+    work(&app, &mut text);
+    let store = app.engine.store();
+    text.counter("stepwell_store_commits_total", "Transactions of the store.", store.commits());
+    let latencies = store.latencies();
+    let help = "How long the oldest write of a commit had waited for it.";
+    text.histogram("stepwell_store_queue_seconds", help, &latencies.queued);
+    text.histogram("stepwell_store_commit_seconds", "How long a commit took.", &latencies.commits);
     let requests = app.counters.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let requests: Vec<_> = requests
-        .into_iter()
-        .map(|((method, route, status), n)| {
-            (format!("{{method=\"{}\",route=\"{}\",status=\"{status}\"}}", method, escaped(&route)), n)
-        })
-        .collect();
-    metric("stepwell_http_requests_total", "counter", "Requests that were answered.", &requests);
+    let requests = requests.into_iter().map(|((method, route, status), n)| {
+        (labels(&[("method", method), ("route", &route), ("status", &status.to_string())]), n)
+    });
+    text.family("stepwell_http_requests_total", "counter", "Requests that were answered.", requests);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+    Ok(([(header::CONTENT_TYPE, kind)], text.into_text()).into_response())
 }
 
-fn escaped(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+/// The runs there are. Their numbers are kept, not counted.
+fn runs(app: &App, text: &mut Exposition) -> Result<(), Problem> {
+    let counts = app.reads().counts(None)?;
+    let runs =
+        counts.iter().map(|(workflow, status, n)| (labels(&[("workflow", workflow), ("status", status.as_str())]), *n));
+    text.family("stepwell_runs", "gauge", "Runs in the store.", runs);
+    text.gauge("stepwell_live_runs", "Runs that have a task.", app.engine.live_runs() as u64);
+    text.gauge("stepwell_live_instances", "Instances that live.", app.engine.live_instances() as u64);
+    text.gauge("stepwell_armed_timers", "Runs that wait for a time.", app.engine.armed_timers() as u64);
+    Ok(())
+}
+
+/// What has been done since the server began.
+fn work(app: &App, text: &mut Exposition) {
+    let counters = app.engine.counters();
+    let ended = counters.ended().map(|(status, n)| (labels(&[("status", status)]), n));
+    text.family("stepwell_runs_ended_total", "counter", "Runs that have ended.", ended);
+    text.counter("stepwell_steps_total", "Steps that have begun.", counters.steps());
+    let attempts = AttemptEnd::ALL.map(|end| (labels(&[("outcome", end.as_str())]), counters.attempts(end)));
+    text.family("stepwell_attempts_total", "counter", "Attempts that have ended.", attempts);
+    text.counter("stepwell_recoveries_total", "Runs that were rebuilt from their journals.", counters.recoveries());
+    let help = "Unsafe requests that were put on record, to be sent.";
+    text.counter("stepwell_requests_total", help, counters.requests());
+    let help = "How long runs waited for their place among the live ones.";
+    text.histogram("stepwell_run_queue_seconds", help, &counters.queued().counted());
 }
 
 /// Whether the process lives.
@@ -91,7 +106,7 @@ pub(crate) async fn healthz() -> Reply {
     Reply::new(OK, json!({ "status": "ok" }))
 }
 
-/// Whether it takes requests: the store can be read, and the server is not about to end.
+/// Whether it takes requests: the store can be read and written, and the server is not about to end.
 #[utoipa::path(
     get, path = "/readyz", tag = "server",
     responses(
@@ -104,5 +119,31 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Reply, Problem> {
         return Err(Problem::new(ApiCode::Stopping, "the server is about to end"));
     }
     app.reads().next_wake()?;
+    app.trial.passed(&app).await?;
     Ok(Reply::new(OK, json!({ "status": "ready" })))
+}
+
+/// Whether the store can be written, found out by writing: no other question tells of a full disk.
+#[derive(Default)]
+pub(crate) struct Trial(tokio::sync::Mutex<Option<(Instant, Result<(), StoreError>)>>);
+
+/// How long what was found out is taken for true: anybody may ask, and each trial is a write.
+const TRIAL_GOOD_FOR: Duration = Duration::from_secs(1);
+/// How long a trial may take. A store that is slower keeps nothing of use to anybody.
+const TRIAL_WITHIN: Duration = Duration::from_secs(3);
+
+impl Trial {
+    async fn passed(&self, app: &App) -> Result<(), StoreError> {
+        let mut last = self.0.lock().await;
+        if let Some((_, outcome)) = last.as_ref().filter(|(at, _)| at.elapsed() < TRIAL_GOOD_FOR) {
+            return outcome.clone();
+        }
+        let writing = app.engine.store().submit(Submission { actions: vec![Action::TryWriting], answer: None });
+        let outcome = match tokio::time::timeout(TRIAL_WITHIN, writing).await {
+            Ok(outcome) => outcome.map(drop),
+            Err(_) => Err(StoreError::Io(format!("a write has taken more than {} s", TRIAL_WITHIN.as_secs()))),
+        };
+        *last = Some((Instant::now(), outcome.clone()));
+        outcome
+    }
 }

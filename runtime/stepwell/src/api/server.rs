@@ -4,15 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use stepwell_core::policy::idempotency::ANSWER_KEPT_MS;
+use stepwell_core::policy::retention::Retention;
 use stepwell_engine::Engine;
-use stepwell_engine::store::{Action, Submission};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::app::now_ms;
 use super::connections::Connections;
-use super::{ApiSettings, App, router};
+use super::{ApiSettings, App, retention, router};
 
 /// How the server is reached.
 #[derive(Debug, Clone)]
@@ -24,18 +22,19 @@ pub(crate) struct ServerSettings {
     pub(crate) max_connections: usize,
     /// How long a connection may take to say what it wants.
     pub(crate) idle: Duration,
+    /// How long runs are kept that have ended.
+    pub(crate) retention: Retention,
 }
 
 /// How long requests under way may take once the server is to end.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How often answers that hold their keys no longer are taken away.
-const FORGET_EVERY: Duration = Duration::from_secs(600);
 
 /// A server that has its address and takes nobody yet.
 pub(crate) struct Server {
     listener: TcpListener,
     app: App,
     connections: Connections,
+    retention: Retention,
     stop: watch::Sender<bool>,
 }
 
@@ -64,7 +63,7 @@ impl Server {
         };
         let app = App::new(engine, api, stopping);
         let connections = Connections::new(router(&app), settings.max_connections, settings.idle);
-        Ok(Self { listener, app, connections, stop })
+        Ok(Self { listener, app, connections, retention: settings.retention, stop })
     }
 
     /// Where it is reached.
@@ -74,7 +73,10 @@ impl Server {
 
     /// Answers until `until`; then ends in order.
     pub(crate) async fn run(self, until: impl Future<Output = ()>) {
-        let forgetting = tokio::spawn(forget(self.app.clone()));
+        let forgetting = [
+            tokio::spawn(retention::forget_answers(self.app.clone())),
+            tokio::spawn(retention::forget_runs(self.app.clone(), self.retention)),
+        ];
         let mut until = std::pin::pin!(until);
         loop {
             let come = async { (self.connections.place().await, self.listener.accept().await) };
@@ -94,21 +96,10 @@ impl Server {
         drop(self.listener);
         // Waits and followed runs end at once, so that nobody keeps the server.
         self.stop.send_replace(true);
-        forgetting.abort();
+        forgetting.iter().for_each(tokio::task::JoinHandle::abort);
         if self.connections.drain(DRAIN).await.is_err() {
             tracing::warn!("requests under way were given up; what they have begun is kept or not, as a whole");
         }
         self.app.engine.stop().await;
-    }
-}
-
-async fn forget(app: App) {
-    loop {
-        let before_ms = now_ms().saturating_sub(ANSWER_KEPT_MS);
-        let actions = vec![Action::ForgetAnswers { before_ms }];
-        if let Err(error) = app.engine.store().submit(Submission { actions, answer: None }).await {
-            tracing::warn!(%error, "old answers could not be taken away");
-        }
-        tokio::time::sleep(FORGET_EVERY).await;
     }
 }

@@ -106,7 +106,9 @@ pub(crate) async fn start(State(app): State<App>, name: Name, query: Query, post
     match wait {
         None => Ok(reply),
         Some(wait_ms) => {
-            let row = app.run(&views::id_of(&reply.body).unwrap_or_default())?;
+            let started = RunId::new(views::id_of(&reply.body).unwrap_or_default());
+            // A repetition may speak of a run that has been taken away.
+            let Some(row) = app.reads().run(&started)? else { return Ok(reply) };
             let row = views::ended(&app, row.key, wait_ms).await?;
             Ok(reply.current(&views::run(&row)))
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use stepwell_core::ids::RunId;
 use stepwell_engine::store::{NewRun, RunKey, RunRow, Status};
 use utoipa::ToSchema;
 
@@ -156,21 +157,25 @@ struct StoredOutcome<'a> {
     problem: Option<&'a RawValue>,
 }
 
-/// A stored answer with the runs that it names as they are now.
-pub(crate) fn as_it_is_now(app: &App, body: &str) -> Result<String, Problem> {
-    let Ok(stored) = serde_json::from_str::<Stored<'_>>(body) else { return Ok(body.to_owned()) };
+/// A stored answer with the runs that it names as they are now; none where none of them is there any more.
+pub(crate) fn as_it_is_now(app: &App, body: &str) -> Result<Option<String>, Problem> {
+    let Ok(stored) = serde_json::from_str::<Stored<'_>>(body) else { return Ok(Some(body.to_owned())) };
     if let Some(id) = stored.id {
-        return Ok(text(&run(&app.run(&id)?)));
+        return Ok(app.reads().run(&RunId::new(id))?.map(|row| text(&run(&row))));
     }
-    let outcomes = stored.outcomes.unwrap_or_default().into_iter().map(|outcome| {
-        let StoredOutcome { status, run, problem } = outcome;
-        let run = match run.and_then(|run| id_of(run.get())) {
-            Some(id) => Some(self::run(&app.run(&id)?).outlined()),
-            None => None,
-        };
-        Ok(Outcome { status, run, problem: problem.map(ToOwned::to_owned) })
-    });
-    Ok(text(&Outcomes { outcomes: outcomes.collect::<Result<_, Problem>>()? }))
+    let (mut outcomes, mut there) = (Vec::new(), false);
+    for StoredOutcome { status, run, problem } in stored.outcomes.unwrap_or_default() {
+        let mut outcome = Outcome { status, run: None, problem: problem.map(ToOwned::to_owned) };
+        if let Some(id) = run.and_then(|run| id_of(run.get())) {
+            match app.run(&id) {
+                Ok(row) => outcome.run = Some(self::run(&row).outlined()),
+                Err(gone) => outcome.problem = Some(raw(&gone.to_json().to_string())),
+            }
+        }
+        there |= outcome.run.is_some();
+        outcomes.push(outcome);
+    }
+    Ok(there.then(|| text(&Outcomes { outcomes })))
 }
 
 /// The id of the run that an answer shows.

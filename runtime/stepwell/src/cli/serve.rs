@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use stepwell_core::policy::retention::{Retention, Rule};
 use tokio::sync::oneshot;
 
 use super::exit::Exit;
@@ -21,6 +22,7 @@ Examples:
   stepwell serve --listen 127.0.0.1:8080 --data-dir /var/lib/stepwell
   stepwell token create ops --scope admin --data-dir /var/lib/stepwell --init
   stepwell serve --listen 0.0.0.0:7070 --data-dir /var/lib/stepwell
+  stepwell serve --retain 90d --retain succeeded=7d
 
 SIGTERM or Ctrl-C ends it: requests under way are answered, runs are left where they are and go on with the next start.
 Once more, and it ends at once.")]
@@ -49,6 +51,10 @@ pub(super) struct ServeArgs {
     /// How long a connection may take to say what it wants, in ms, at first and between requests.
     #[arg(long, value_name = "MS", default_value_t = 15_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     idle_timeout_ms: u64,
+    /// Delete runs that have ended so long ago, with their journals and logs: AGE, or STATUS=AGE for one of succeeded, failed, cancelled
+    /// and terminated; AGE is a number with s, m, h or d. Without this nothing is deleted.
+    #[arg(long = "retain", value_name = "[STATUS=]AGE")]
+    retain: Vec<Rule>,
     /// Print `{"event":"listening","address":...}` on stdout when it takes requests.
     #[arg(long)]
     json: bool,
@@ -78,6 +84,7 @@ async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
         rate_per_token: args.rate_limit,
         max_connections: args.max_connections as usize,
         idle: Duration::from_millis(args.idle_timeout_ms),
+        retention: Retention::of(&args.retain),
     };
     let failed = |error: anyhow::Error| Exit::Failed.with(format!("{error:#}"));
     // Before runs go on: a server that nobody can reach should not drive them.

@@ -7,7 +7,7 @@ use stepwell_core::ids::Digest;
 use super::MemoryReads;
 use super::reads::module_row;
 use crate::error::Result;
-use crate::rows::{ModuleRow, RunRow};
+use crate::rows::{EndedRun, ModuleRow, RunKey, RunRow};
 use crate::status::Status;
 use crate::store::ClientReads;
 use crate::submission::{Active, Answer, Token};
@@ -20,7 +20,7 @@ impl ClientReads for MemoryReads {
 
     fn counts(&self, workflow: Option<&str>) -> Result<Vec<(String, Status, u64)>> {
         let mut counts = BTreeMap::new();
-        for found in &self.state().runs {
+        for found in self.state().runs.values() {
             let row = &found.row;
             if workflow.is_none_or(|workflow| row.workflow == workflow) {
                 *counts.entry((row.workflow.clone(), row.status)).or_default() += 1;
@@ -43,6 +43,12 @@ impl ClientReads for MemoryReads {
 
     fn answer(&self, key: &str) -> Result<Option<Answer>> {
         Ok(self.state().answers.get(key).cloned())
+    }
+
+    fn ended(&self, status: Status, after: RunKey, limit: u32) -> Result<Vec<EndedRun>> {
+        let state = self.state();
+        let ended = state.runs.keys().filter(|key| **key > after).filter_map(|key| state.ended(*key));
+        Ok(ended.filter(|run| run.status == status).take(limit as usize).collect())
     }
 
     fn token(&self, id: &str) -> Result<Option<Token>> {

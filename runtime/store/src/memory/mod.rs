@@ -13,7 +13,7 @@ use crate::apply::held;
 use crate::error::{Result, StoreError};
 use crate::group::Gather;
 use crate::ledger::{Head, Ledger, Rows};
-use crate::rows::{InboxEvent, LogPlace, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
+use crate::rows::{EndedRun, InboxEvent, LogPlace, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
 use crate::status::Status;
 use crate::submission::{Active, Answer, Token};
 use crate::testing::{Failures, Faulty};
@@ -47,8 +47,7 @@ type Shared = Arc<RwLock<State>>;
 
 #[derive(Default)]
 struct State {
-    /// Run number n is at index n - 1.
-    runs: Vec<RunState>,
+    runs: BTreeMap<RunKey, RunState>,
     run_ids: HashMap<RunId, RunKey>,
     run_keys: HashMap<String, RunKey>,
     timers: BTreeSet<(u64, RunKey)>,
@@ -66,19 +65,36 @@ struct RunState {
     /// Where in `logs` the line of a place is.
     log_places: BTreeMap<LogPlace, usize>,
     inbox: Vec<NewEvent>,
+    /// The keys that it was started under.
+    held: Vec<String>,
     /// A test said that the journal cannot be read.
     damaged: bool,
 }
 
 impl State {
     fn run(&self, run: RunKey) -> Option<&RunState> {
-        self.runs.get(usize::try_from(run).ok()?.checked_sub(1)?)
+        self.runs.get(&run)
+    }
+
+    fn ended(&self, run: RunKey) -> Option<EndedRun> {
+        let row = &self.run(run).filter(|found| found.row.status.is_finished())?.row;
+        Some(EndedRun {
+            key: run,
+            status: row.status,
+            created_at_ms: row.created_at_ms,
+            ended_at_ms: row.changed_at_ms,
+            has_unknown: row.unknown > 0,
+            is_newest: self.runs.last_key_value().is_some_and(|(last, _)| *last == run),
+        })
+    }
+
+    fn is_held(&self, key: &str) -> bool {
+        self.runs.values().any(|found| found.held.iter().any(|held| held == key))
     }
 
     /// The rules look a run up before they write to it, so a missing one is a fault of ours.
     fn run_mut(&mut self, run: RunKey) -> Result<&mut RunState> {
-        let index = usize::try_from(run).ok().and_then(|run| run.checked_sub(1));
-        let found = index.and_then(|index| self.runs.get_mut(index));
+        let found = self.runs.get_mut(&run);
         found.ok_or_else(|| StoreError::Internal(format!("rows for run {run}, which does not exist")))
     }
 }
@@ -143,24 +159,27 @@ impl Rows for Transaction<'_> {
     }
 
     fn add_run(&mut self, run: &NewRun) -> Result<RunKey> {
-        let key = self.state.runs.len() as RunKey + 1;
+        // The last one is never taken away.
+        let key = self.state.runs.last_key_value().map_or(1, |(last, _)| last + 1);
         let row = queued_row(key, run);
-        self.state.runs.push(RunState {
+        let added = RunState {
             row,
             inbox_seen: 0,
             journal: Vec::new(),
             logs: Vec::new(),
             log_places: BTreeMap::new(),
             inbox: Vec::new(),
+            held: Vec::new(),
             damaged: false,
-        });
+        };
+        self.state.runs.insert(key, added);
         self.state.run_ids.insert(run.run.clone(), key);
         if let Some(run_key) = &run.run_key {
             self.state.run_keys.insert(run_key.clone(), key);
         }
         let (run, run_key) = (run.run.clone(), run.run_key.clone());
         self.on_undo(move |state| {
-            state.runs.pop();
+            state.runs.remove(&key);
             state.run_ids.remove(&run);
             if let Some(run_key) = run_key {
                 state.run_keys.remove(&run_key);
@@ -285,13 +304,14 @@ impl Rows for Transaction<'_> {
         Ok(self.state.modules.contains_key(digest))
     }
 
-    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>> {
-        if let Some(active) = self.state.active.values().find(|active| active.digest == *digest) {
-            return Ok(Some(format!("new runs of workflow {:?} start on it", active.workflow)));
-        }
+    fn workflow_on(&mut self, digest: &Digest) -> Result<Option<String>> {
+        let active = self.state.active.values().find(|active| active.digest == *digest);
+        Ok(active.map(|active| active.workflow.clone()))
+    }
+
+    fn runs_on(&mut self, digest: &Digest) -> Result<u64> {
         let needs = |row: &RunRow| row.digest == *digest && (!row.status.is_finished() || row.status == Status::Failed);
-        let run = self.state.runs.iter().find(|found| needs(&found.row));
-        Ok(run.map(|found| format!("run {} is open on it, or has failed on it and can be taken up", found.row.run)))
+        Ok(self.state.runs.values().filter(|found| needs(&found.row)).count() as u64)
     }
 
     fn remove_module(&mut self, digest: &Digest) -> Result<()> {
@@ -336,13 +356,57 @@ impl Rows for Transaction<'_> {
         Ok(())
     }
 
-    fn forget_answers(&mut self, before_ms: u64) -> Result<()> {
+    fn forget_answers(&mut self, before_ms: u64, most: u32) -> Result<bool> {
         let old = |answer: &Answer| !answer.kept && answer.at_ms < before_ms;
-        let gone: HashMap<_, _> = self.state.answers.extract_if(|_, answer| old(answer)).collect();
+        let gone: HashMap<_, _> = self.state.answers.extract_if(|_, answer| old(answer)).take(most as usize).collect();
+        let more = gone.len() == most as usize;
         self.on_undo(move |state| {
             state.answers.extend(gone);
             Ok(())
         });
+        Ok(more)
+    }
+
+    fn hold(&mut self, run: RunKey, key: &str) -> Result<()> {
+        self.state.run_mut(run)?.held.push(key.to_owned());
+        self.on_undo(move |state| state.run_mut(run).map(|found| drop(found.held.pop())));
+        Ok(())
+    }
+
+    fn ended(&mut self, run: RunKey) -> Result<Option<EndedRun>> {
+        Ok(self.state.ended(run))
+    }
+
+    fn forget_run(&mut self, run: RunKey) -> Result<()> {
+        let Some(gone) = self.state.runs.remove(&run) else { return Ok(()) };
+        self.state.run_ids.remove(&gone.row.run);
+        if let Some(run_key) = &gone.row.run_key {
+            self.state.run_keys.remove(run_key);
+        }
+        let let_go: Vec<String> = gone.held.iter().filter(|key| !self.state.is_held(key)).cloned().collect();
+        for key in &let_go {
+            self.state.answers.entry(key.clone()).and_modify(|answer| answer.kept = false);
+        }
+        self.on_undo(move |state| {
+            for key in let_go {
+                state.answers.entry(key).and_modify(|answer| answer.kept = true);
+            }
+            state.run_ids.insert(gone.row.run.clone(), run);
+            if let Some(run_key) = gone.row.run_key.clone() {
+                state.run_keys.insert(run_key, run);
+            }
+            state.runs.insert(run, gone);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn forget_rows(&mut self, _most: u32) -> Result<bool> {
+        // They have gone with their run.
+        Ok(false)
+    }
+
+    fn try_writing(&mut self) -> Result<()> {
         Ok(())
     }
 

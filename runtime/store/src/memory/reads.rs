@@ -83,13 +83,13 @@ impl Reads for MemoryReads {
                 && filter.until_ms.is_none_or(|until_ms| row.created_at_ms < until_ms)
                 && filter.before.is_none_or(|before| row.key < before)
         };
-        let matching = state.runs.iter().rev().filter(|found| wanted(&found.row));
+        let matching = state.runs.values().rev().filter(|found| wanted(&found.row));
         Ok(list(matching.take(filter.limit as usize)))
     }
 
     fn unfinished(&self) -> Result<(Vec<Unfinished>, Vec<UnreadableRun>)> {
         let state = self.state();
-        let open = state.runs.iter().filter(|found| !found.row.status.is_finished());
+        let open = state.runs.values().filter(|found| !found.row.status.is_finished());
         let open = open.map(|found| Unfinished {
             key: found.row.key,
             status: found.row.status,

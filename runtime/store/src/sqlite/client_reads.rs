@@ -1,13 +1,14 @@
 //! Queries for answering clients: counts, modules and what is active, answers under keys, tokens.
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use stepwell_core::ids::Digest;
 
+use super::forget;
 use super::reads::{SqliteReads, all, one_run};
 use super::rows::unsigned;
 use crate::error::{Result, StoreError};
-use crate::rows::{ModuleRow, RunRow};
+use crate::rows::{EndedRun, ModuleRow, RunKey, RunRow};
 use crate::status::Status;
 use crate::store::ClientReads;
 use crate::submission::{Active, Answer, Token};
@@ -46,6 +47,13 @@ impl ClientReads for SqliteReads {
 
     fn answer(&self, key: &str) -> Result<Option<Answer>> {
         self.query(|connection| one(connection, ANSWER, [key], answer))
+    }
+
+    fn ended(&self, status: Status, after: RunKey, limit: u32) -> Result<Vec<EndedRun>> {
+        let sql = format!("{} WHERE status = ?1 AND id > ?2 ORDER BY id LIMIT ?3", forget::ENDED);
+        let runs =
+            self.query(|connection| all(connection, &sql, params![status.code(), after, limit], forget::ended_run))?;
+        Ok(runs.into_iter().flatten().collect())
     }
 
     fn token(&self, id: &str) -> Result<Option<Token>> {

@@ -6,8 +6,13 @@
 mod client_reads;
 mod create;
 mod errors;
+mod forget;
+mod lists;
 mod lock;
 mod mark;
+mod operated;
+#[cfg(test)]
+mod plans;
 mod pool;
 mod reads;
 mod rows;

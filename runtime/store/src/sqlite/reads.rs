@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use stepwell_core::ids::{Digest, RunId};
 
 use super::client_reads::module_row;
+use super::lists;
 use super::pool::Pool;
 use super::rows::{inbox_event, signed, tags_of, unsigned};
 use crate::error::{Result, StoreError};
@@ -90,21 +91,11 @@ impl Reads for SqliteReads {
     }
 
     fn runs(&self, filter: &RunFilter) -> Result<RunList> {
-        let (conditions, values) = conditions(filter);
-        let sql = format!("SELECT {RUN_COLUMNS}, NULL FROM runs WHERE {conditions} ORDER BY id DESC LIMIT ?2");
-        self.0.query(|connection| list(connection, &sql, rusqlite::params_from_iter(values)))
+        self.0.query(|connection| lists::runs(connection, filter))
     }
 
     fn unfinished(&self) -> Result<(Vec<Unfinished>, Vec<UnreadableRun>)> {
-        // A status that this version does not know is not taken for an end: such a run is set aside and named.
-        // Left to itself, SQLite would look at every run for that.
-        let sql = format!(
-            "SELECT id, status, wake_at_ms, EXISTS (SELECT 1 FROM inbox WHERE run = id AND number > inbox_seen)
-             FROM runs WHERE id IN (
-                 SELECT id FROM runs WHERE status < {FIRST_FINISHED_CODE}
-                 UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
-             ) ORDER BY id"
-        );
+        let sql = unfinished_sql();
         let read = |row: &Row<'_>| {
             let (key, code, wake_at_ms): (RunKey, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let Some(status) = Status::from_code(code) else {
@@ -158,42 +149,16 @@ impl Reads for SqliteReads {
     }
 }
 
-/// What a filter asks for, with its values; the first two are the key to begin before and the limit.
-fn conditions(filter: &RunFilter) -> (String, Vec<Box<dyn rusqlite::ToSql>>) {
-    let mut conditions = String::from("id < ?1");
-    let mut values: Vec<Box<dyn rusqlite::ToSql>> =
-        vec![Box::new(filter.before.unwrap_or(RunKey::MAX)), Box::new(filter.limit)];
-    let mut and = |condition: &str, value: Box<dyn rusqlite::ToSql>| {
-        values.push(value);
-        conditions += &format!(" AND {condition} ?{}", values.len());
-    };
-    if let Some(status) = filter.status {
-        and("status =", Box::new(status.code()));
-    }
-    if let Some(workflow) = &filter.workflow {
-        and("workflow =", Box::new(workflow.clone()));
-    }
-    if let Some(run_key) = &filter.run_key {
-        and("run_key =", Box::new(run_key.clone()));
-    }
-    if let Some(since_ms) = filter.since_ms {
-        and("created_at_ms >=", Box::new(signed(since_ms)));
-    }
-    if let Some(until_ms) = filter.until_ms {
-        and("created_at_ms <", Box::new(signed(until_ms)));
-    }
-    if filter.open {
-        conditions += &format!(" AND (status < {FIRST_FINISHED_CODE} OR status > {LAST_FINISHED_CODE})");
-    }
-    if filter.unknown {
-        conditions += " AND unknown > 0";
-    }
-    for (name, value) in &filter.tags {
-        values.extend([Box::new(name.clone()) as Box<dyn rusqlite::ToSql>, Box::new(value.clone())]);
-        let last = values.len();
-        conditions += &format!(" AND id IN (SELECT run FROM tags WHERE name = ?{} AND value = ?{last})", last - 1);
-    }
-    (conditions, values)
+/// Runs that have not ended. A status that this version does not know is not taken for an end: such a run is set aside and named.
+/// Left to itself, SQLite would look at every run for that.
+pub(super) fn unfinished_sql() -> String {
+    format!(
+        "SELECT id, status, wake_at_ms, EXISTS (SELECT 1 FROM inbox WHERE run = id AND number > inbox_seen)
+         FROM runs WHERE id IN (
+             SELECT id FROM runs WHERE status < {FIRST_FINISHED_CODE}
+             UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
+         ) ORDER BY id"
+    )
 }
 
 /// All rows of a query; one that cannot be read fails it.
@@ -208,20 +173,6 @@ pub(super) fn all<T>(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Runs of a query over `RUN_COLUMNS`; one that cannot be read is set aside.
-fn list(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<RunList> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(values)?;
-    let mut list = RunList::default();
-    while let Some(row) = rows.next()? {
-        match run_row(row) {
-            Ok(run) => list.runs.push(run),
-            Err(error) => list.unreadable.push(UnreadableRun { key: row.get(0)?, reason: error.to_string() }),
-        }
-    }
-    Ok(list)
-}
-
 pub(super) fn one_run(
     connection: &Connection,
     condition: &str,
@@ -233,10 +184,12 @@ pub(super) fn one_run(
     rows.next()?.map(run_row).transpose()
 }
 
-const RUN_COLUMNS: &str = "id, run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
+pub(super) const RUN_COLUMNS: &str =
+    "id, runs.run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
     created_at_ms, changed_at_ms, tags, unknown";
 
-fn run_row(row: &Row<'_>) -> Result<RunRow> {
+/// A run of `RUN_COLUMNS`, with its outcome or none after them.
+pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
     let code: i64 = row.get(5)?;
     let status =
         Status::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no status of this version")))?;

@@ -6,13 +6,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use stepwell_core::ids::{Digest, RunId};
 
-use super::client_reads;
 use super::reads::all;
+use super::{client_reads, forget};
 
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, Rows};
-use crate::rows::{InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
-use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
+use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::status::Status;
 use crate::submission::{Answer, Token};
 
 pub(super) struct SqliteRows<'a> {
@@ -214,22 +214,13 @@ impl Rows for SqliteRows<'_> {
         Ok(self.find("SELECT 1 FROM modules WHERE digest = ?1", [digest.as_str()], |_| Ok(()))?.is_some())
     }
 
-    fn need_of_module(&mut self, digest: &Digest) -> Result<Option<String>> {
-        let active = self
-            .find("SELECT name FROM workflows WHERE digest = ?1", [digest.as_str()], |row| row.get::<_, String>(0))?;
-        if let Some(workflow) = active {
-            return Ok(Some(format!("new runs of workflow {workflow:?} start on it")));
-        }
-        // There is no index for this: it looks at each run that is open or has failed. Modules are seldom taken away.
-        let (first, last, failed) = (FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status::Failed.code());
-        let sql = format!(
-            "SELECT run FROM runs WHERE id IN (
-                 SELECT id FROM runs WHERE status < {first} UNION ALL SELECT id FROM runs WHERE status = {failed}
-                 UNION ALL SELECT id FROM runs WHERE status > {last}
-             ) AND digest = ?1 LIMIT 1"
-        );
-        let run = self.find(&sql, [digest.as_str()], |row| row.get::<_, String>(0))?;
-        Ok(run.map(|run| format!("run {run} is open on it, or has failed on it and can be taken up")))
+    fn workflow_on(&mut self, digest: &Digest) -> Result<Option<String>> {
+        self.find("SELECT name FROM workflows WHERE digest = ?1", [digest.as_str()], |row| row.get(0))
+    }
+
+    fn runs_on(&mut self, digest: &Digest) -> Result<u64> {
+        let n = self.find("SELECT n FROM needs WHERE digest = ?1", [digest.as_str()], |row| row.get(0))?;
+        Ok(n.map_or(0, unsigned))
     }
 
     fn remove_module(&mut self, digest: &Digest) -> Result<()> {
@@ -272,8 +263,30 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
-    fn forget_answers(&mut self, before_ms: u64) -> Result<()> {
-        self.execute("DELETE FROM answers WHERE kept = 0 AND at_ms < ?1", [signed(before_ms)])?;
+    fn forget_answers(&mut self, before_ms: u64, most: u32) -> Result<bool> {
+        forget::answers(self.connection, before_ms, most)
+    }
+
+    fn hold(&mut self, run: RunKey, key: &str) -> Result<()> {
+        self.execute("INSERT OR IGNORE INTO held (run, key) VALUES (?1, ?2)", params![run, key])?;
+        Ok(())
+    }
+
+    fn ended(&mut self, run: RunKey) -> Result<Option<EndedRun>> {
+        Ok(self.find(&format!("{} WHERE id = ?1", forget::ENDED), [run], forget::ended_run)?.flatten())
+    }
+
+    fn forget_run(&mut self, run: RunKey) -> Result<()> {
+        forget::run(self.connection, run)
+    }
+
+    fn forget_rows(&mut self, most: u32) -> Result<bool> {
+        forget::rows(self.connection, most)
+    }
+
+    fn try_writing(&mut self) -> Result<()> {
+        self.execute("INSERT INTO tried (filler) VALUES (zeroblob(?1))", [TRIED_BYTES])?;
+        self.execute("DELETE FROM tried", [])?;
         Ok(())
     }
 
@@ -307,6 +320,9 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 }
+
+/// What a trial writes: pages of it, so that a database without room for another refuses it.
+const TRIED_BYTES: i64 = 64 << 10;
 
 /// An event of an inbox: its number, name and payload.
 pub(super) fn inbox_event(row: &rusqlite::Row<'_>) -> rusqlite::Result<InboxEvent> {

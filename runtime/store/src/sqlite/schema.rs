@@ -4,10 +4,11 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::operated::OPERATED;
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1.
-const MIGRATIONS: &[&str] = &[FIRST, SERVED];
+const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
@@ -211,3 +212,89 @@ CREATE TABLE tokens (
     expires_at_ms INTEGER
 ) STRICT;
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::super::lists;
+    use super::*;
+    use crate::rows::RunFilter;
+
+    /// Runs by the minute of their start, their status and their module.
+    const RUNS: [(i64, i64, &str); 3] = [(5, 0, "d"), (3, 11, "d"), (4, 10, "other")];
+    const ANSWERS: [(&str, &str); 2] = [
+        ("one", r#"{"id":"run_1"}"#),
+        (
+            "batch",
+            r#"{"outcomes":[{"status":201,"run":{"id":"run_2"}},{"status":200,"run":{"id":"run_1"}},{"status":409}]}"#,
+        ),
+    ];
+
+    fn add(database: &Connection, id: i64, minute: i64, status: i64, digest: &str) {
+        let sql = "INSERT INTO runs (id, run, workflow, digest, status, created_at_ms, changed_at_ms)
+                   VALUES (?1, ?2, 'w', ?3, ?4, ?5, ?5)";
+        database.execute(sql, (id, format!("run_{id}"), digest, status, minute * 60_000 + 7)).unwrap();
+    }
+
+    fn second_version() -> Connection {
+        let database = Connection::open_in_memory().unwrap();
+        [FIRST, SERVED].iter().for_each(|migration| database.execute_batch(migration).unwrap());
+        database.pragma_update(None, "user_version", 2).unwrap();
+        (1..).zip(RUNS).for_each(|(id, (minute, status, digest))| add(&database, id, minute, status, digest));
+        for (key, body) in ANSWERS {
+            let sql = "INSERT INTO answers VALUES (?1, 'me', 'f', 1, 1, 201, ?2)";
+            database.execute(sql, (key, body)).unwrap();
+        }
+        database
+    }
+
+    fn pairs(database: &Connection, sql: &str) -> Vec<(String, String)> {
+        let mut statement = database.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.map(std::result::Result::unwrap).collect()
+    }
+
+    fn text(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_the_second_version_has_left_is_counted_and_found() {
+        let mut database = second_version();
+        migrate(&mut database).unwrap();
+        let needs = "SELECT digest, CAST(n AS TEXT) FROM needs WHERE n > 0 ORDER BY 1";
+        assert_eq!(pairs(&database, needs), text(&[("d", "2")]));
+        let held = "SELECT CAST(run AS TEXT), key FROM held ORDER BY 1, 2";
+        assert_eq!(pairs(&database, held), text(&[("1", "one"), ("2", "batch")]));
+        // As of those that come now.
+        add(&database, 4, 9, 0, "other");
+        database.execute("UPDATE runs SET status = 12 WHERE id = 1", []).unwrap();
+        database.execute("UPDATE runs SET digest = 'moved' WHERE id = 2", []).unwrap();
+        assert_eq!(pairs(&database, needs), text(&[("moved", "1"), ("other", "1")]));
+        database.execute("DELETE FROM runs WHERE id = 2", []).unwrap();
+        assert_eq!(pairs(&database, needs), text(&[("other", "1")]));
+    }
+
+    #[test]
+    fn runs_of_a_time_are_found_whatever_the_clock_did() {
+        let mut database = second_version();
+        migrate(&mut database).unwrap();
+        for (id, minute) in (4..).zip([6, 2, 2, 8, 7]) {
+            add(&database, id, minute, 0, "d");
+        }
+        let started: Vec<(i64, u64)> = (1..).zip([5, 3, 4, 6, 2, 2, 8, 7].map(|minute| minute * 60_000 + 7)).collect();
+        let times: Vec<Option<u64>> =
+            std::iter::once(None).chain((1..=9).map(|minute| Some(minute * 60_000))).collect();
+        for since_ms in &times {
+            for until_ms in &times {
+                let filter = RunFilter { since_ms: *since_ms, until_ms: *until_ms, ..RunFilter::default() };
+                let list = lists::runs(&database, &filter).unwrap();
+                assert!(list.unreadable.is_empty());
+                let found: Vec<i64> = list.runs.iter().map(|row| row.key).collect();
+                let wanted = |ms: u64| since_ms.is_none_or(|s| ms >= s) && until_ms.is_none_or(|u| ms < u);
+                let expected: Vec<i64> =
+                    started.iter().rev().filter(|(_, ms)| wanted(*ms)).map(|(id, _)| *id).collect();
+                assert_eq!(found, expected, "since {since_ms:?} until {until_ms:?}");
+            }
+        }
+    }
+}

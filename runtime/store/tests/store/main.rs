@@ -5,6 +5,7 @@
 mod conformance;
 mod crash;
 mod failure;
+mod forget;
 mod memory;
 mod sqlite;
 mod subject;

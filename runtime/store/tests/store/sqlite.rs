@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use stepwell_store::{
-    Append, NewEvent, Reads, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store, StoreError,
-    read_only,
+    Action, Append, NewEvent, Reads, RunChange, RunFilter, RunKey, SqliteOptions, SqliteStore, Status, Store,
+    StoreError, Submission, read_only,
 };
 use tempfile::tempdir;
 
@@ -127,7 +127,7 @@ fn the_settings_that_were_measured_are_in_force() {
     let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
     assert_eq!(pragma("page_size"), 8192.into());
     assert_eq!(pragma("journal_mode"), "wal".to_owned().into());
-    assert_eq!(pragma("user_version"), 2.into());
+    assert_eq!(pragma("user_version"), 3.into());
 }
 
 #[test]
@@ -136,12 +136,12 @@ fn a_newer_schema_is_refused_and_left_alone() {
     drop(open(directory.path()));
     database(directory.path()).pragma_update(None, "user_version", 99).unwrap();
     let error = refused(directory.path());
-    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 2 });
+    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 3 });
     assert!(error.to_string().contains("version 99"), "{error}");
     let version: u32 = database(directory.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(version, 99);
     // The refusal has let go of the lock.
-    database(directory.path()).pragma_update(None, "user_version", 2).unwrap();
+    database(directory.path()).pragma_update(None, "user_version", 3).unwrap();
     open(directory.path());
 }
 
@@ -173,6 +173,13 @@ fn a_full_disk_is_said_and_nothing_of_it_stays() {
     assert!(matches!(next, Err(StoreError::Stopped { cause, .. }) if matches!(*cause, StoreError::DiskFull(_))));
     store.flush(store.append(numbered(other, 1))).unwrap();
     assert_eq!((length(&store, large), length(&store, other)), (1, 2));
+    // What little is left is used up: whoever tries is told, before somebody needs it.
+    let trial = || store.submit(Submission { actions: vec![Action::TryWriting], answer: None }).wait();
+    assert!(trial().is_ok());
+    let little =
+        || store.send_event(NewEvent { run: other, name: "e".into(), payload: "1".repeat(30_000), dedup: None });
+    while little().wait().is_ok() {}
+    assert!(matches!(trial(), Err(StoreError::DiskFull(_))));
     drop(store);
 
     // With room again, all of it works.

@@ -1,0 +1,93 @@
+//! How SQLite goes about the queries that must not become slower as runs gather: by an index, in its order, without a sort.
+
+use rusqlite::{Connection, ToSql, params_from_iter};
+
+use super::lists::{self, Lead, query_of};
+use super::{client_reads, forget, schema};
+use crate::rows::RunFilter;
+use crate::status::Status;
+
+fn database() -> Connection {
+    let mut database = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut database).unwrap();
+    database
+}
+
+/// The steps of a query's plan.
+fn plan(database: &Connection, sql: &str, values: &[Box<dyn ToSql>]) -> Vec<String> {
+    let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let steps = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+    steps.map(Result::unwrap).collect()
+}
+
+fn goes_by(database: &Connection, sql: &str, values: &[Box<dyn ToSql>], index: &str) {
+    let steps = plan(database, sql, values);
+    assert!(steps.iter().any(|step| step.contains(index)), "{sql}: no {index} in {steps:#?}");
+    is_bounded(database, sql, values);
+}
+
+/// Nothing is gone through from its beginning to its end, and nothing sorted.
+fn is_bounded(database: &Connection, sql: &str, values: &[Box<dyn ToSql>]) {
+    let steps = plan(database, sql, values);
+    for step in &steps {
+        let scans = step.starts_with("SCAN") && !step.starts_with("SCAN (subquery");
+        assert!(!scans && !step.contains("TEMP B-TREE"), "{sql}: {steps:#?}");
+    }
+}
+
+fn values(n: usize) -> Vec<Box<dyn ToSql>> {
+    (0..n).map(|_| Box::new(1) as Box<dyn ToSql>).collect()
+}
+
+#[test]
+fn lists_of_runs_go_by_an_index_whatever_the_filter() {
+    let database = database();
+    let tags = |n: usize| (0..n).map(|n| (format!("t{n}"), "v".to_owned())).collect::<Vec<_>>();
+    let tagged = |filter: RunFilter| RunFilter { tags: tags(2), ..filter };
+    let none = RunFilter::default;
+    let of_status = || RunFilter { status: Some(Status::Failed), ..none() };
+    let of_workflow = || RunFilter { workflow: Some("w".into()), ..none() };
+    let of_both = || RunFilter { status: Some(Status::Failed), ..of_workflow() };
+    let all = "runs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
+    let by_tag = "lead USING PRIMARY KEY (name=? AND value=? AND run>? AND run<?)";
+    for (index, lead, filter) in [
+        (all, Lead::Run, none()),
+        ("runs_by_status (status=? AND id>? AND id<?)", Lead::Run, of_status()),
+        ("runs_by_workflow (workflow=? AND id>? AND id<?)", Lead::Run, of_workflow()),
+        ("runs_by_workflow_and_status (workflow=? AND status=? AND id>? AND id<?)", Lead::Run, of_both()),
+        ("(run_key=?)", Lead::Run, RunFilter { run_key: Some("k".into()), ..none() }),
+        ("runs_with_unknown (id>? AND id<?)", Lead::Run, RunFilter { unknown: true, ..none() }),
+        ("runs_with_unknown (id>? AND id<?)", Lead::Run, RunFilter { unknown: true, open: true, ..of_workflow() }),
+        (by_tag, Lead::Tag(0), RunFilter { tags: tags(1), ..none() }),
+        (by_tag, Lead::Tag(1), tagged(none())),
+        (by_tag, Lead::Tag(1), tagged(of_both())),
+        ("runs_by_status (status=? AND id>? AND id<?)", Lead::Run, tagged(of_status())),
+        ("runs_by_workflow (workflow=? AND id>? AND id<?)", Lead::Run, tagged(of_workflow())),
+        ("runs_by_workflow_and_status", Lead::Run, tagged(of_both())),
+    ] {
+        for (since_ms, until_ms) in [(None, None), (Some(1), Some(2))] {
+            let filter = RunFilter { since_ms, until_ms, ..filter.clone() };
+            let (sql, values) = query_of(&filter, (5, 9), lead);
+            goes_by(&database, &sql, &values, index);
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_all_the_time_goes_by_an_index() {
+    let database = database();
+    goes_by(&database, lists::SINCE, &values(1), "minutes USING INTEGER PRIMARY KEY (rowid>?)");
+    goes_by(&database, lists::UNTIL, &values(1), "minutes USING INTEGER PRIMARY KEY (rowid<?)");
+    goes_by(&database, lists::TAGGED, &values(3), "tags USING PRIMARY KEY (name=? AND value=?)");
+    let ended = format!("{} WHERE status = ?1 AND id > ?2 ORDER BY id LIMIT ?3", forget::ENDED);
+    goes_by(&database, &ended, &values(3), "runs_by_status (status=? AND id>?)");
+    goes_by(&database, client_reads::ANSWER, &values(1), "answers");
+    goes_by(&database, forget::ANSWERS, &values(2), "answers_by_time");
+    for (_, sql) in forget::TABLES {
+        is_bounded(&database, sql, &values(2));
+    }
+    let due = "SELECT due_ms, run FROM timers WHERE due_ms <= ?1 ORDER BY due_ms, run LIMIT ?2";
+    goes_by(&database, due, &values(2), "timers");
+    let unfinished = plan(&database, &super::reads::unfinished_sql(), &[]);
+    assert!(!unfinished.iter().any(|step| step.starts_with("SCAN runs")), "{unfinished:#?}");
+}
