@@ -8,6 +8,7 @@ mod api_faults;
 mod api_keys;
 mod api_kill;
 mod api_modules;
+mod api_retry;
 mod api_runs;
 mod api_steps;
 mod api_tokens;

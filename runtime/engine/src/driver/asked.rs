@@ -12,6 +12,10 @@ impl Driver {
     pub(super) fn asked(&mut self, question: &Question, answer: Answer) {
         // Handed over first: what is asked, what follows from it for the row and what is kept for the client are one commit.
         self.carry_out();
+        if self.end.is_some() {
+            // The run has ended, or is set aside, by that: the next task answers.
+            return;
+        }
         let ask = &question.ask;
         let decided = {
             let mut shared = self.shared.lock();
@@ -25,6 +29,12 @@ impl Driver {
                     return;
                 }
                 machine.repin(digest.clone(), clock.now_ms());
+            }
+            if let Ask::Retry { on: Some(entries), .. } = ask
+                && machine.entries() != *entries
+            {
+                let _ = answer.send(Err(AskError::Busy));
+                return;
             }
             decide(machine, ask, clock.now_ms())
         };
@@ -107,6 +117,14 @@ impl Driver {
                     self.writing.change(change, None);
                 }
             }
+            // Its row is that of a failed run: the outcome goes, and the module may be another.
+            Ask::Retry { .. } => {
+                self.wanted = true;
+                self.by_hand = true;
+                let mut change = RunChange::to(Status::Queued, now_ms);
+                change.digest = Some(self.shared.lock().machine.digest().clone());
+                self.writing.change(change, None);
+            }
         }
     }
 
@@ -145,6 +163,9 @@ fn decide(machine: &mut Machine, ask: &Ask, now_ms: u64) -> Result<Said, Refusal
         Ask::Cancel { reason, by } => machine.cancel(reason.clone(), by, now_ms, random()),
         Ask::Terminate { reason, by } => machine.terminate(reason.clone(), by, now_ms, random()),
         Ask::Pause { reason, by } => machine.pause(reason, by, now_ms),
+        Ask::Retry { retry, reason, by, .. } => {
+            return machine.retry(retry, reason, by, now_ms).map(Said::Retried);
+        }
         Ask::Resume { by, .. } => machine.unpause(by, now_ms, random()),
     };
     granted.map(Said::Granted)
