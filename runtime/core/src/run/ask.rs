@@ -121,9 +121,11 @@ impl std::fmt::Display for Refusal {
                 write!(f, "the outcome of step {step:?} is not unknown: {stands}")
             }
             Self::NotFailed => f.write_str("the run has not failed: there is nothing to retry"),
-            Self::StepNotFailed(step) => {
-                write!(f, "the workflow was not told of a failure of step {step:?}, or was told to cancel since it began: the run cannot be taken back to it")
-            }
+            Self::StepNotFailed(step) => write!(
+                f,
+                "the workflow was not told of a failure of step {step:?}, or was told to cancel since it began: the run cannot be \
+                 taken back to it"
+            ),
             Self::NeedsCode => f.write_str(
                 "the run failed by its own code, and not by the failure of a step: the same code would fail again. Give it another \
                  module, or name a step whose failure it was told",

@@ -234,7 +234,7 @@ pub(super) fn one_run(
 }
 
 const RUN_COLUMNS: &str = "id, run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
-    created_at_ms, changed_at_ms, tags, unknown";
+    created_at_ms, changed_at_ms, tags, unknown, (SELECT retry_of FROM retries WHERE retries.run = runs.id)";
 
 fn run_row(row: &Row<'_>) -> Result<RunRow> {
     let code: i64 = row.get(5)?;
@@ -255,7 +255,8 @@ fn run_row(row: &Row<'_>) -> Result<RunRow> {
         changed_at_ms: unsigned(row.get(11)?),
         tags: row.get::<_, Option<String>>(12)?.map_or(Ok(Vec::new()), |text| tags_of(&text))?,
         unknown: row.get(13)?,
-        outcome: row.get(14)?,
+        retry_of: row.get::<_, Option<String>>(14)?.map(RunId::new),
+        outcome: row.get(15)?,
     })
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1.
-const MIGRATIONS: &[&str] = &[FIRST, SERVED];
+const MIGRATIONS: &[&str] = &[FIRST, SERVED, RETRIED];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
@@ -210,4 +210,15 @@ CREATE TABLE tokens (
     created_at_ms INTEGER NOT NULL,
     expires_at_ms INTEGER
 ) STRICT;
+";
+
+/// Runs that were started in the place of others. Beside the table of runs, whose last columns are the long ones.
+const RETRIED: &str = "
+CREATE TABLE retries (
+    run      INTEGER PRIMARY KEY,
+    retry_of TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER retry_removed AFTER DELETE ON runs BEGIN
+    DELETE FROM retries WHERE run = old.id;
+END;
 ";
