@@ -61,6 +61,7 @@ pub(crate) async fn writer(dir: &Path, at_once: u32, steps: u32, step: &[Vec<u8>
             inbox: Vec::new(),
             tags: Vec::new(),
             begins_at_ms: None,
+            retry_of: None,
         };
         runs.push(store.start_run(run));
     }

@@ -9,6 +9,8 @@ mod api_keys;
 mod api_kill;
 mod api_metrics;
 mod api_modules;
+mod api_retry;
+mod api_retry_of;
 mod api_runs;
 mod api_steps;
 mod api_tokens;

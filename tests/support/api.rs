@@ -120,6 +120,14 @@ impl Api {
         self.request("GET", path, None).unwrap_or_else(|error| panic!("GET {path}: {error}"))
     }
 
+    /// GET from a server that may die meanwhile.
+    ///
+    /// # Errors
+    /// When there is no whole answer.
+    pub fn try_get(&self, path: &str) -> std::io::Result<Answer> {
+        self.request("GET", path, None)
+    }
+
     /// DELETE.
     ///
     /// # Panics

@@ -71,6 +71,16 @@ pub enum Fault {
     ResolveAnyStep,
     /// A retry by a person gets a new key although the old one lives.
     ResolveRenews,
+    /// A step that a person would have tried again, and that nobody attempts any more, counts as not done.
+    GivenUpIsNotDone,
+    /// A `keyed` step repeats what was sent for a step of its id that was not.
+    TrustOtherClass,
+    /// What was done for a step is forgotten when its run is taken back to before it.
+    VoidStepForgotten,
+    /// An event is lost with the wait that had it, when its run is taken back to before that.
+    EventVoidWithItsWait,
+    /// A failed run that is taken up again fails by the same failure.
+    RetryKeepsFailure,
 }
 
 impl Fault {
@@ -109,6 +119,11 @@ impl Fault {
         Self::UnknownForgottenAtEnd,
         Self::ResolveAnyStep,
         Self::ResolveRenews,
+        Self::GivenUpIsNotDone,
+        Self::TrustOtherClass,
+        Self::VoidStepForgotten,
+        Self::EventVoidWithItsWait,
+        Self::RetryKeepsFailure,
     ];
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::json::Json;
-use stepwell_core::run::{Finding, Granted, Mode, Refusal, Resolved, UnknownStep};
-use stepwell_store::{Answer as Kept, StoreError};
+use stepwell_core::run::{Finding, Granted, Mode, Refusal, Resolved, Retried, Retry, UnknownStep};
+use stepwell_store::{Answer as Kept, Status, StoreError};
 use tokio::sync::oneshot;
 
 use crate::clock::real_now_ms;
@@ -44,6 +44,13 @@ pub(crate) enum Ask {
         evidence: String,
         by: String,
     },
+    Retry {
+        retry: Retry,
+        /// The number of entries with which it was replayed on the module that it is to go on with.
+        on: Option<u64>,
+        reason: String,
+        by: String,
+    },
 }
 
 /// What is answered where it is granted.
@@ -54,6 +61,8 @@ pub enum Said {
     Granted(Granted),
     /// To a person's word on a step.
     Resolved(Resolved),
+    /// To a retry.
+    Retried(Retried),
 }
 
 impl Said {
@@ -62,6 +71,7 @@ impl Said {
         match self {
             Self::Granted(_) => Self::Granted(granted),
             Self::Resolved(resolved) => Self::Resolved(Resolved { granted, ..resolved }),
+            Self::Retried(retried) => Self::Retried(Retried { granted, ..retried }),
         }
     }
 
@@ -71,6 +81,7 @@ impl Said {
         match self {
             Self::Granted(granted) => *granted,
             Self::Resolved(resolved) => resolved.granted,
+            Self::Retried(retried) => retried.granted,
         }
     }
 }
@@ -216,12 +227,7 @@ impl Engine {
     /// How many entries of the run replay clean on the module: all that are durable.
     async fn replays_on(&self, run: &RunRef, digest: &Digest) -> Result<u64, AskError> {
         let (entries, verdict) = self.verify_on(run, Some(digest)).await.map_err(AskError::Failed)?;
-        match verdict {
-            Verdict::Same => Ok(entries),
-            Verdict::Differs(difference) => {
-                Err(AskError::Differs(Error::new(Code::ReplayMismatch, difference.to_string()).never_retried()))
-            }
-        }
+        same(verdict).map(|()| entries)
     }
 
     /// Records what a person has found out of a step whose outcome is unknown, as `charge` or `charge#2`; the run goes on with that.
@@ -242,8 +248,43 @@ impl Engine {
         let (step, evidence) = (step.to_owned(), evidence.to_owned());
         match self.said(run, Ask::Resolve { step, finding, evidence, by }, keep).await? {
             Said::Resolved(resolved) => Ok(resolved),
-            Said::Granted(_) => Err(AskError::Failed(Error::new(Code::Internal, "the answer to another question"))),
+            _ => Err(another()),
         }
+    }
+
+    /// Takes a failed run up again, from the failure that ended it or another of its steps'. With a `digest` other than its own it
+    /// goes on with that module, if it replays clean on it so far.
+    ///
+    /// # Errors
+    /// When there is no such run, when it has not failed, when no step's failure has ended it and there is no other module, when
+    /// something was done since that is not confirmed, when it differs on the module, or when it cannot be read or recorded.
+    pub async fn retry(
+        &self,
+        run: &RunRef,
+        by: impl Into<Asker>,
+        retry: Retry,
+        reason: &str,
+    ) -> Result<Retried, AskError> {
+        let Asker { by, keep } = by.into();
+        let row = self.store().read().run_by_number(run.key).map_err(AskError::Store)?;
+        let row = row.ok_or_else(|| AskError::NoSuchRun(run.id.clone()))?;
+        let on = match retry.digest.as_ref().filter(|digest| **digest != row.digest && row.status == Status::Failed) {
+            Some(digest) => Some(self.replays_back_on(run, digest, &retry).await?),
+            None => None,
+        };
+        match self.said(run, Ask::Retry { retry, on, reason: reason.to_owned(), by }, keep).await? {
+            Said::Retried(retried) => Ok(retried),
+            _ => Err(another()),
+        }
+    }
+
+    /// How many entries the run has, which replays clean on the module as far as it is to be taken back.
+    async fn replays_back_on(&self, run: &RunRef, digest: &Digest, retry: &Retry) -> Result<u64, AskError> {
+        let mut machine = self.machine(run.key, Mode::Verify).map_err(AskError::Failed)?;
+        let entries = machine.entries();
+        machine.take_back(retry).map_err(AskError::Refused)?;
+        same(self.replay(machine, Some(digest)).await.map_err(AskError::Failed)?)?;
+        Ok(entries)
     }
 
     /// The steps of a run whose outcome is unknown, and what was sent for them. Also of one that has ended.
@@ -277,6 +318,19 @@ impl Engine {
         }
         Err(AskError::Failed(Error::new(Code::Internal, "the run's task ends before it answers")))
     }
+}
+
+fn same(verdict: Verdict) -> Result<(), AskError> {
+    match verdict {
+        Verdict::Same => Ok(()),
+        Verdict::Differs(difference) => {
+            Err(AskError::Differs(Error::new(Code::ReplayMismatch, difference.to_string()).never_retried()))
+        }
+    }
+}
+
+fn another() -> AskError {
+    AskError::Failed(Error::new(Code::Internal, "the answer to another question"))
 }
 
 fn reason_or(reason: &str, instead: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stepwell_core::journal::entry::{Entry, RunOutcome};
+use stepwell_core::journal::entry::{Entry, Record, RunOutcome};
 use stepwell_core::run::LogLine;
 use stepwell_store::{Answer, Append, LogPlace, LogRow, RunChange, RunKey, RunRow, Status, Store, Ticket};
 
@@ -47,6 +47,8 @@ pub(crate) struct Writing {
     logs: Vec<LogRow>,
     change: Option<RunChange>,
     answer: Option<Answer>,
+    /// What is handed over next takes a failed run up again.
+    reopens: bool,
     /// How many steps of unknown outcome the run has by what was handed over, and by what is about to be.
     unknown: (u32, u32),
     events: Vec<RunEvent>,
@@ -80,6 +82,7 @@ impl Writing {
             logs: Vec::new(),
             change: None,
             answer: None,
+            reopens: false,
             unknown: (row.unknown, row.unknown),
             events: Vec::new(),
             status: row.status,
@@ -92,6 +95,7 @@ impl Writing {
     pub(crate) fn entry(&mut self, entry: Entry, bytes: Vec<u8>) {
         let seq = self.next_seq + self.entries.len() as u64;
         self.bytes += bytes.len();
+        self.reopens |= matches!(entry.record, Record::Rewound { .. });
         self.entries.push(bytes);
         self.events.push(RunEvent::Entry { seq, entry });
     }
@@ -191,6 +195,7 @@ impl Writing {
         append.change = self.change.take();
         append.answer = self.answer.take();
         append.unknown = unknown;
+        append.reopens = std::mem::take(&mut self.reopens);
         self.unknown.0 = self.unknown.1;
         let ticket = self.store.append(append);
         self.last = Some(ticket);

@@ -34,6 +34,8 @@ pub struct StartRun {
     pub tags: Vec<(String, String)>,
     /// How long it rests before it begins, in ms. Its run time-out counts from the start all the same.
     pub delay_ms: u64,
+    /// The run that it is started in the place of.
+    pub retry_of: Option<RunId>,
 }
 
 impl StartRun {
@@ -49,6 +51,7 @@ impl StartRun {
             events: Vec::new(),
             tags: Vec::new(),
             delay_ms: 0,
+            retry_of: None,
         }
     }
 }
@@ -129,6 +132,7 @@ impl Engine {
             first: vec![first],
             inbox: start.events.into_iter().map(|(name, payload)| (name, payload.to_string())).collect(),
             tags: start.tags,
+            retry_of: start.retry_of,
             begins_at_ms: (start.delay_ms > 0).then(|| now_ms.saturating_add(start.delay_ms)),
         })
     }

@@ -39,7 +39,7 @@ impl Engine {
         self.replay(machine, digest).await.map(|verdict| (entries, verdict))
     }
 
-    async fn replay(&self, machine: Machine, digest: Option<&Digest>) -> Result<Verdict, Error> {
+    pub(crate) async fn replay(&self, machine: Machine, digest: Option<&Digest>) -> Result<Verdict, Error> {
         let other_code = digest.is_some_and(|digest| digest != machine.digest());
         let loaded = self.loaded(digest.unwrap_or(machine.digest())).await?;
         let started = machine.started().clone();

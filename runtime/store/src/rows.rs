@@ -31,6 +31,8 @@ pub struct NewRun {
     pub tags: Vec<(String, String)>,
     /// When it is to begin, where that is not at once.
     pub begins_at_ms: Option<u64>,
+    /// The run that it is started in the place of.
+    pub retry_of: Option<RunId>,
 }
 
 /// What became of a start.
@@ -191,6 +193,8 @@ pub struct RunRow {
     pub wake_at_ms: Option<u64>,
     /// The starter's marks on it, in the order of their names.
     pub tags: Vec<(String, String)>,
+    /// The run that it was started in the place of.
+    pub retry_of: Option<RunId>,
     /// Its result or error, JSON. Not read for lists, since it may be large: there it is `None`.
     pub outcome: Option<String>,
     /// Recoveries without progress so far.

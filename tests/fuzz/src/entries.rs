@@ -193,11 +193,12 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
 /// What a person has asked of the run.
 fn asked(u: &mut Unstructured<'_>, op: u32) -> Result<Record> {
     let by = text(u)?;
-    Ok(match u.int_in_range(0..=4)? {
+    Ok(match u.int_in_range(0..=5)? {
         0 => Record::CancelRequested { error: error(u)?, by: u.arbitrary::<bool>()?.then_some(by) },
         1 => Record::TerminateRequested { error: error(u)?, by },
         2 => Record::Paused { reason: text(u)?, by },
         3 => Record::Unpaused { by },
+        4 => Record::Rewound { to: u.arbitrary()?, reason: text(u)?, by },
         _ => Record::Resolved { op, resolution: resolution(u)?, evidence: text(u)?, by },
     })
 }

@@ -75,6 +75,7 @@ async fn inputs_and_events_have_2_mib_at_most() {
         events,
         tags: Vec::new(),
         delay_ms: 0,
+        retry_of: None,
     };
     for refused in [start(&more, Vec::new()), start(&Json::null(), event(&more))] {
         let error = house.engine.start(refused).await.expect_err("it is too large");
@@ -112,6 +113,7 @@ async fn an_event_has_a_name() {
             events: vec![(name.clone(), Json::null())],
             tags: Vec::new(),
             delay_ms: 0,
+            retry_of: None,
         });
         assert!(started.await.is_err_and(|error| error.is(Code::InvalidArgument)), "{name:?}");
     }

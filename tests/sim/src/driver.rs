@@ -29,6 +29,7 @@ use crate::{Failure, Stats, report};
 mod ask;
 mod life;
 mod pump;
+mod retry;
 
 /// When runs begin, in ms since the Unix epoch.
 pub const START_MS: u64 = 1_700_000_000_000;
@@ -167,6 +168,9 @@ impl Driver {
                 }
                 // Its end is visible once it is durable; a crash may come before.
                 if self.flush() == Flow::Moved {
+                    if self.retry()? {
+                        continue;
+                    }
                     return self.over();
                 }
                 self.crash()?;
@@ -262,14 +266,14 @@ impl Driver {
         if let Some(violation) = violations.into_iter().next() {
             return Err(violation);
         }
-        notes.into_iter().try_for_each(|note| self.truth.note(note, &self.world))
+        notes.into_iter().try_for_each(|note| self.truth.note(note, &self.ledger, &self.world))
     }
 
     fn over(&mut self) -> Result<(), String> {
         self.look()?;
         // What is under way may still be done.
         self.world.advance(u64::MAX);
-        self.truth.check(&self.ledger, &self.world)?;
+        self.truth.check(&self.world)?;
         self.stats.entries = self.store.entries().len() as u64;
         replay::check(&self.program, self.store.entries(), &mut self.rng)
     }

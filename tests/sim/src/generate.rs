@@ -19,13 +19,37 @@ pub fn program(rng: &mut SmallRng) -> Program {
     let cleanup = if rng.random_bool(0.4) { code(rng, 2, 0) } else { Vec::new() };
     let mut events: Vec<_> = (0..rng.random_range(0..6)).map(|_| (duration(rng), *pick(rng, &EVENTS))).collect();
     events.sort_unstable();
-    Program {
+    let mut program = Program {
         main,
         cleanup,
+        rescue: Vec::new(),
         run_timeout_ms: rng.random_bool(0.08).then(|| duration(rng) + 1),
         events,
         trouble: *pick(rng, &[0.05, 0.3, 1.0]),
         asks: asks(rng),
+    };
+    if rng.random_bool(0.2) {
+        careless(&mut program.main);
+        program.rescue = if rng.random_bool(0.6) { code(rng, 2, 1) } else { Vec::new() };
+    }
+    program
+}
+
+/// Nothing is caught any more: the first failure ends the run.
+fn careless(stmts: &mut [Stmt]) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Do(operation) | Stmt::Start(operation) => operation.caught = false,
+            Stmt::All { branches, .. } => branches.iter_mut().for_each(|branch| careless(branch)),
+            Stmt::Race { contestants: operations, .. } | Stmt::Abandon { operations, .. } => {
+                operations.iter_mut().for_each(|operation| operation.caught = false);
+            }
+            Stmt::Chance { even, odd } => {
+                careless(even);
+                careless(odd);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A second reading of the journal, written from the rules. It knows nothing of the machine.
 
 mod asked;
+mod rewound;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,13 +23,19 @@ pub struct Ledger {
     ops: Vec<Op>,
     /// Deliveries to workflow code, in order; none is the request to cancel.
     pub deliveries: Vec<Option<Operation>>,
+    /// The entries that they are.
+    delivered_at: Vec<u64>,
+    /// Entries so far.
+    seq: u64,
+    /// How often the run was taken up again after it had failed.
+    rewound: usize,
     /// Events that came and are with no wait.
     kept: BTreeSet<(u64, String)>,
     payloads: BTreeMap<u64, Json>,
     last_event: u64,
     cancel: Option<Error>,
-    /// The workflow was told to cancel: what was open then has failed.
-    cancel_told: bool,
+    /// The entry by which the workflow was told to cancel: what was open then has failed.
+    cancel_told: Option<u64>,
     terminate: Option<Error>,
     paused: bool,
     /// What people were told holds.
@@ -45,6 +52,12 @@ struct Op {
     delivered: bool,
     closed: bool,
     cancelled: bool,
+    /// The entries by which it was begun, told and closed.
+    begun_at: u64,
+    told_at: u64,
+    closed_at: u64,
+    /// The run was taken back to before it.
+    void: bool,
 }
 
 #[derive(Debug)]
@@ -110,15 +123,18 @@ impl Ledger {
         if entry.at_ms < self.at_ms {
             return Err("recorded time goes back".to_owned());
         }
-        if self.ended.is_some() {
+        if self.ended.is_some() && !matches!(entry.record, Record::Rewound { .. }) {
             return Err("an entry follows the end of the run".to_owned());
         }
         self.asked(&entry.record)?;
         self.at_ms = entry.at_ms;
-        self.record(&entry.record, entry.at_ms)
+        self.record(&entry.record, entry.at_ms)?;
+        self.seq += 1;
+        Ok(())
     }
 
     fn record(&mut self, record: &Record, at_ms: u64) -> Result<(), String> {
+        let seq = self.seq;
         match record {
             Record::Started(_) | Record::Resumed | Record::Repinned { .. } => {}
             Record::Resolved { op, resolution, .. } => {
@@ -129,7 +145,14 @@ impl Ledger {
             }
             // In `asked`.
             Record::Paused { .. } | Record::Unpaused { .. } | Record::TerminateRequested { .. } => {}
-            Record::StepBegun(begun) => self.begin(Kind::Step(Box::new(Step::new(begun.clone())))),
+            Record::StepBegun(begun) => {
+                let mut step = Step::new(begun.clone());
+                if let Some(void) = self.void_step(&begun.step) {
+                    step.follows(void);
+                }
+                self.begin(Kind::Step(Box::new(step)));
+            }
+            Record::Rewound { to, .. } => self.rewound(*to)?,
             Record::SleepBegun { ms, due_ms, .. } => {
                 if *due_ms < at_ms + ms {
                     return Err("a sleep is shorter than it says".to_owned());
@@ -150,16 +173,19 @@ impl Ledger {
                     return Err(format!("operation {op} is delivered and has no outcome, or was before"));
                 }
                 state.delivered = true;
+                state.told_at = seq;
                 self.deliveries.push(Some(*op));
+                self.delivered_at.push(seq);
             }
             Record::CancelDelivered => {
                 let Some(error) = self.cancel.clone() else { return Err("nobody asked for the cancel".to_owned()) };
                 if let Some(step) = self.steps().find(|step| step.open.is_some()) {
                     return Err(format!("the cancel is told while step {} is under way", step.begun.step));
                 }
-                self.cancel_told = true;
+                self.cancel_told = Some(seq);
                 self.ops.iter_mut().for_each(|op| op.cancel(&error));
                 self.deliveries.push(None);
+                self.delivered_at.push(seq);
             }
             Record::AttemptStarted { op, n, deadline_ms } => self.attempt_started(*op, *n, at_ms, *deadline_ms)?,
             Record::AttemptEnded { op, n, outcome } => {
@@ -210,11 +236,24 @@ impl Ledger {
 
     /// Asked to cancel, and the workflow has not been told yet.
     fn is_cancelling(&self) -> bool {
-        self.cancel.is_some() && !self.cancel_told
+        self.cancel.is_some() && self.cancel_told.is_none()
     }
 
     fn begin(&mut self, kind: Kind) {
-        self.ops.push(Op { kind, outcome: None, delivered: false, closed: false, cancelled: false });
+        let (told_at, closed_at) = (u64::MAX, u64::MAX);
+        let begun_at = self.seq;
+        let (delivered, closed, cancelled) = (false, false, false);
+        self.ops.push(Op {
+            kind,
+            outcome: None,
+            delivered,
+            closed,
+            cancelled,
+            begun_at,
+            told_at,
+            closed_at,
+            void: false,
+        });
     }
 
     fn op(&mut self, op: Operation) -> Result<&mut Op, String> {
@@ -242,11 +281,13 @@ impl Ledger {
     }
 
     fn closed(&mut self, op: Operation) -> Result<(), String> {
+        let seq = self.seq;
         let state = self.op(op)?;
         if !state.is_open() {
             return Err(format!("operation {op} is closed, and was over"));
         }
         state.closed = true;
+        state.closed_at = seq;
         if let Kind::Step(step) = &mut state.kind {
             step.given_up();
         }
@@ -267,8 +308,9 @@ impl Ledger {
             return Err(format!("attempt {n} of operation {op} shares the instance with one that must be alone"));
         }
         let cancelling = self.is_cancelling();
+        let cancelled_before = self.cancel_told.unwrap_or(0);
         let state = self.op(op)?;
-        if state.closed || state.cancelled || cancelling {
+        if state.closed || state.begun_at < cancelled_before || cancelling {
             return Err(format!("attempt {n} of operation {op} starts although it was closed or cancelled"));
         }
         self.step_mut(op)?.started(n, at_ms, deadline_ms)
@@ -381,6 +423,7 @@ impl Op {
                 return;
             }
             if step.unknown || may_harm && unknown {
+                step.abandoned |= !step.unknown;
                 step.unknown = true;
                 return;
             }

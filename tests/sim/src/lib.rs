@@ -43,6 +43,8 @@ pub struct Stats {
     pub asks: u64,
     /// Steps that a person resolved.
     pub resolved: u64,
+    /// Failed runs that were taken up again.
+    pub retried: u64,
     /// Instances taken down by a body.
     pub rebuilds: u64,
 }

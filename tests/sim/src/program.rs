@@ -11,6 +11,8 @@ pub struct Program {
     pub main: Vec<Stmt>,
     /// What it does after it was cancelled and has failed.
     pub cleanup: Vec<Stmt>,
+    /// What it does after it has failed otherwise, before it says so.
+    pub rescue: Vec<Stmt>,
     /// The run's time-out, in ms.
     pub run_timeout_ms: Option<u64>,
     /// Events that come, in order of time: ms after the start, and the name.
@@ -81,6 +83,8 @@ pub enum Ask {
     Pause,
     /// To go on.
     Resume,
+    /// To be taken up again, once it has failed.
+    Retry,
 }
 
 /// An operation, and what is done with its failure.

@@ -37,6 +37,10 @@ pub struct Step {
     pub over: Option<Result<Json, Error>>,
     /// It waits for a person.
     pub unknown: bool,
+    /// It waits for one only since nobody attempts it any more.
+    pub abandoned: bool,
+    /// Its run was taken back to before it.
+    pub void: bool,
     /// What was sent for it.
     pub effects: Vec<Effect>,
     /// The latest settled evidence was 409 or 425 under a key that may have been used.
@@ -58,6 +62,10 @@ pub struct Effect {
     to_leave: Option<u32>,
     /// A person has said that it may be sent once more.
     released: bool,
+    /// It was sent for `keyed` steps alone: the other side deduplicates it.
+    deduplicated: bool,
+    /// How long the other side knows its key at least, in ms.
+    ttl_ms: u64,
 }
 
 impl Effect {
@@ -91,9 +99,30 @@ impl Step {
             alone: false,
             over: None,
             unknown: false,
+            abandoned: false,
+            void: false,
             effects: Vec::new(),
             still_at_it: false,
         }
+    }
+
+    /// Its run was taken up again: it is attempted anew, unless it has a result or waits for a person.
+    pub fn anew(&mut self) {
+        self.unknown &= !std::mem::take(&mut self.abandoned);
+        if !self.unknown && !matches!(self.over, Some(Ok(_))) {
+            self.over = None;
+            self.counted_from = self.attempts;
+            self.due_ms = 0;
+            self.alone = false;
+        }
+    }
+
+    /// It is begun again after its run was taken back to before it: it goes on from what was done for it.
+    pub fn follows(&mut self, void: &mut Self) {
+        self.attempts = void.attempts;
+        self.counted_from = void.attempts;
+        self.effects = std::mem::take(&mut void.effects);
+        void.unknown = false;
     }
 
     /// Whether it can be attempted some time.
@@ -106,6 +135,12 @@ impl Step {
     #[must_use]
     pub fn is_unknown(&self, key: Option<&str>) -> bool {
         self.effects.iter().any(|effect| effect.key.as_deref() == key && effect.known == Known::Unknown)
+    }
+
+    /// Whether anything that was sent may have happened.
+    #[must_use]
+    pub fn is_any_unknown(&self) -> bool {
+        self.effects.iter().any(|effect| effect.known == Known::Unknown)
     }
 
     fn name(&self) -> String {
@@ -250,6 +285,7 @@ impl Step {
             return Err(format!("{name}: a request of attempt {}, which is not open", d.n));
         }
         let known = self.effects.get(d.effect as usize - 1);
+        let keyed = self.begun.effect == EffectClass::Keyed;
         let others = || self.effects.iter().zip(1..).filter(|(_, k)| *k != d.effect).map(|(effect, _)| effect);
         let settled_unknown = |effect: &&Effect| !effect.in_flight && effect.known == Known::Unknown;
         let held = |effect: &&Effect| settled_unknown(effect) && !effect.released;
@@ -260,8 +296,14 @@ impl Step {
             if effect.key != d.key || effect.what != d.what || effect.in_flight {
                 return Err(format!("{name}: effect {} is not repeated as it was", d.effect));
             }
-            let lives = at_ms < effect.first_ms.saturating_add(self.begun.key_ttl_ms);
-            if self.begun.effect == EffectClass::Keyed && effect.known != Known::NotDone && !lives {
+            if keyed && effect.known != Known::NotDone && !effect.deduplicated && !effect.released {
+                return Err(format!(
+                    "{name}: effect {} is repeated, and nobody has said that its key is known",
+                    d.effect
+                ));
+            }
+            let lives = at_ms < effect.first_ms.saturating_add(effect.ttl_ms.min(self.begun.key_ttl_ms));
+            if keyed && effect.known != Known::NotDone && !lives {
                 return Err(format!("{name}: effect {} is repeated under a key that has died", d.effect));
             }
         } else {
@@ -292,6 +334,8 @@ impl Step {
             in_flight: true,
             to_leave: Some(d.n),
             released: known.is_some_and(|effect| effect.released),
+            deduplicated: keyed && known.is_none_or(|effect| effect.deduplicated),
+            ttl_ms: known.map_or(u64::MAX, |effect| effect.ttl_ms).min(self.begun.key_ttl_ms),
         };
         let at = d.effect as usize - 1;
         if at < self.effects.len() {
@@ -308,13 +352,15 @@ impl Step {
     /// If it was not recorded, has left before, or leaves under a key that has died.
     pub fn left(&mut self, n: u32, key: Option<&str>, method: &str, url: &str, now_ms: u64) -> Result<(), String> {
         let name = self.name();
-        let (keyed, ttl_ms) = (self.begun.effect == EffectClass::Keyed, self.begun.key_ttl_ms);
+        let keyed = self.begun.effect == EffectClass::Keyed;
         let this = |e: &&mut Effect| {
             e.to_leave == Some(n) && e.key.as_deref() == key && e.what.method == method && e.what.url == url
         };
         match self.effects.iter_mut().find(this) {
             Some(effect)
-                if keyed && effect.known != Known::NotDone && now_ms >= effect.first_ms.saturating_add(ttl_ms) =>
+                if keyed
+                    && effect.known != Known::NotDone
+                    && now_ms >= effect.first_ms.saturating_add(effect.ttl_ms) =>
             {
                 Err(format!("{name}: {method} {url} leaves under a key that has died"))
             }
@@ -349,7 +395,10 @@ impl Step {
     /// The workflow has lost interest in it: what may have happened stays for a person to look at.
     pub fn given_up(&mut self) {
         let unknown = self.effects.iter().any(|effect| !effect.in_flight && effect.known == Known::Unknown);
-        self.unknown |= self.can_start() && self.begun.effect != EffectClass::Repeatable && unknown;
+        if self.can_start() && self.begun.effect != EffectClass::Repeatable && unknown {
+            self.unknown = true;
+            self.abandoned = true;
+        }
     }
 
     /// A person has said what became of it.
@@ -362,10 +411,11 @@ impl Step {
             return Err(format!("{name}: it is resolved, and its outcome was not unknown"));
         }
         self.unknown = false;
+        self.abandoned = false;
         let ttl_ms = self.begun.key_ttl_ms;
-        let of_key = |effects: &[Effect], key: &Option<String>| {
+        let dies_ms = |effects: &[Effect], key: &Option<String>| {
             let used = effects.iter().filter(|e| e.key == *key && e.known != Known::NotDone);
-            used.map(|e| e.first_ms).min().unwrap_or(0)
+            used.map(|e| e.first_ms.saturating_add(e.ttl_ms.min(ttl_ms))).min().unwrap_or(0)
         };
         match resolution {
             Resolution::Succeeded(value) => self.over = Some(Ok(value.clone())),
@@ -378,7 +428,7 @@ impl Step {
                     let Some(effect) = self.effects.get(*k as usize - 1) else {
                         return Err(format!("{name}: it has no effect {k}"));
                     };
-                    let lives = at_ms < of_key(&self.effects, &effect.key).saturating_add(ttl_ms);
+                    let lives = at_ms < dies_ms(&self.effects, &effect.key);
                     if effect.key.is_none() || lives {
                         return Err(format!("{name}: the key of effect {k} is renewed, and it lives"));
                     }
@@ -388,6 +438,8 @@ impl Step {
         for (effect, k) in self.effects.iter_mut().zip(1..).filter(|(effect, _)| effect.known == Known::Unknown) {
             match resolution {
                 Resolution::Succeeded(_) => effect.known = Known::Done,
+                // It was given up; nobody has said that it did not happen.
+                Resolution::Failed(error) if error.outcome_unknown => {}
                 Resolution::Failed(_) => effect.known = Known::NotDone,
                 Resolution::Retry { renewed } if renewed.contains(&k) => effect.known = Known::NotDone,
                 Resolution::Retry { .. } => effect.released = true,

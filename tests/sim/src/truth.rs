@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use stepwell_core::contract::{AttemptRef, EffectClass, Exchange, Operation};
+use stepwell_core::contract::{AttemptRef, EffectClass, Exchange};
+use stepwell_core::ids::StepId;
 
 use crate::host::{Note, What};
 use crate::invariants::Ledger;
-use crate::world::World;
+use crate::world::{Sent, World};
 
 /// What bodies meant to have done, and were told of.
 #[derive(Debug, Default)]
 pub struct Truth {
-    meant: BTreeMap<(Operation, What), BTreeMap<u32, u32>>,
+    meant: BTreeMap<(StepId, What), BTreeMap<u32, u32>>,
     unheard: BTreeMap<AttemptRef, Vec<Exchange>>,
 }
 
@@ -20,17 +21,19 @@ impl Truth {
     ///
     /// # Errors
     /// If a body was told that something was done which was not.
-    pub fn note(&mut self, note: Note, world: &World) -> Result<(), String> {
+    pub fn note(&mut self, note: Note, ledger: &Ledger, world: &World) -> Result<(), String> {
+        let step = |op| ledger.step(op).map(|step| step.begun.step.clone()).ok_or("a note of what is no step");
         match note {
             Note::Meant(AttemptRef { operation, number }, what) => {
-                *self.meant.entry((operation, what)).or_default().entry(number).or_insert(0) += 1;
+                *self.meant.entry((step(operation)?, what)).or_default().entry(number).or_insert(0) += 1;
             }
             Note::Unheard(attempt, exchanges) => {
                 self.unheard.insert(attempt, exchanges);
             }
             Note::ToldFromRecord(op, what) | Note::ToldDone(op, what) => {
-                if done(world, op, &what) == 0 {
-                    return Err(format!("a body of operation {op} was told that {what:?} was done, and it was not"));
+                let step = step(op)?;
+                if done(world, &step, &what) == 0 {
+                    return Err(format!("a body of step {step} was told that {what:?} was done, and it was not"));
                 }
             }
         }
@@ -57,18 +60,18 @@ impl Truth {
     ///
     /// # Errors
     /// What was.
-    pub fn check(&self, ledger: &Ledger, world: &World) -> Result<(), String> {
+    pub fn check(&self, world: &World) -> Result<(), String> {
         if let Some(conflict) = world.conflicts.first() {
             return Err(conflict.clone());
         }
-        for ((op, what), attempts) in &self.meant {
+        for ((step, what), attempts) in &self.meant {
             let most = attempts.values().copied().max().unwrap_or(0);
-            let class = ledger.step(*op).map_or(EffectClass::Repeatable, |step| step.begun.effect);
-            let times = done(world, *op, what);
-            if class != EffectClass::Repeatable && times > most {
+            // Taken up again, a run may give the id to another step of its code.
+            let repeatable = sent(world, step, what).any(|sent| sent.class == EffectClass::Repeatable);
+            let times = done(world, step, what);
+            if !repeatable && times > most {
                 return Err(format!(
-                    "class {class:?}: for operation {op} {what:?} was done {times} times, and no attempt meant it more than \
-                     {most} times"
+                    "for step {step} {what:?} was done {times} times, and no attempt meant it more than {most} times"
                 ));
             }
         }
@@ -76,7 +79,10 @@ impl Truth {
     }
 }
 
-fn done(world: &World, op: Operation, what: &What) -> u32 {
-    let same = world.sends.iter().filter(|sent| sent.attempt.operation == op && sent.what == *what);
-    same.map(|sent| sent.done).sum()
+fn sent<'a>(world: &'a World, step: &'a StepId, what: &'a What) -> impl Iterator<Item = &'a Sent> {
+    world.sends.iter().filter(move |sent| sent.step == *step && sent.what == *what)
+}
+
+fn done(world: &World, step: &StepId, what: &What) -> u32 {
+    sent(world, step, what).map(|sent| sent.done).sum()
 }

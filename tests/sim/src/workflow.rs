@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use stepwell_core::contract::Level;
+use stepwell_core::error::Cause;
 use stepwell_core::error::{Code, Error};
 use stepwell_core::json::Json;
 
@@ -19,7 +20,13 @@ pub async fn run(heap: Rc<Heap>) {
         // What the cleaning up throws does not matter: the run is cancelled.
         let _ = code(heap.clone(), program.cleanup.clone()).await;
     }
+    if result.is_err() && !heap.cancelled.get() {
+        heap.see("rescue");
+        let _ = code(heap.clone(), program.rescue.clone()).await;
+    }
     if let Err(error) = &mut result {
+        // What it was, for whoever asks what the run failed by.
+        error.causes.insert(0, Cause { name: error.name.clone(), message: error.message.clone() });
         error.message = format!("{} after {}", error.message, heap.seen.borrow().len());
     }
     let seen = text_of(&heap.seen.borrow());

@@ -8,6 +8,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use stepwell_core::contract::{AttemptRef, EffectClass, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
+use stepwell_core::ids::StepId;
 use stepwell_core::limits::BODY_TURN_BUDGET_MS;
 use stepwell_core::policy::effect::is_safe_method;
 
@@ -42,6 +43,8 @@ pub struct Sent {
     pub exchange: Exchange,
     /// Whose it is.
     pub attempt: AttemptRef,
+    /// The attempt's step.
+    pub step: StepId,
     /// What it asks for.
     pub what: What,
     /// The step's class.
@@ -96,7 +99,7 @@ impl Sent {
     #[must_use]
     pub fn new(
         (epoch, exchange): (u32, Exchange),
-        attempt: AttemptRef,
+        (attempt, step): (AttemptRef, StepId),
         what: What,
         (class, key, key_ttl_ms): (EffectClass, Option<String>, u64),
         renew_on: Vec<u16>,
@@ -106,6 +109,7 @@ impl Sent {
             epoch,
             exchange,
             attempt,
+            step,
             what,
             class,
             key,

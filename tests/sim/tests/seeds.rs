@@ -59,6 +59,7 @@ fn every_seed_holds() {
                 && sum.rebuilds > 0
                 && sum.asks > 0
                 && sum.resolved > 0
+                && sum.retried > 0
                 && blocked > 0
     );
 }
@@ -70,6 +71,7 @@ fn add((sum, blocked): &mut (Stats, u64), stats: Stats) {
     sum.parks += stats.parks;
     sum.asks += stats.asks;
     sum.resolved += stats.resolved;
+    sum.retried += stats.retried;
     sum.rebuilds += stats.rebuilds;
     *blocked += u64::from(stats.blocked);
 }

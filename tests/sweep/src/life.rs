@@ -199,6 +199,7 @@ async fn the_run(engine: &Engine, at: &Circumstances<'_>) -> Result<(RunRef, boo
         events,
         tags: Vec::new(),
         delay_ms: 0,
+        retry_of: None,
     };
     Ok((engine.start(start).await?, true))
 }

@@ -83,6 +83,7 @@ pub fn kind(entry: &[u8]) -> &'static str {
         Ok(Record::Paused { .. }) => "paused",
         Ok(Record::Unpaused { .. }) => "unpaused",
         Ok(Record::Resolved { .. }) => "resolved",
+        Ok(Record::Rewound { .. }) => "rewound",
         Ok(Record::Resumed) => "resumed",
         Ok(Record::Repinned { .. }) => "repinned",
         Ok(Record::Ended { .. }) => "ended",

@@ -65,6 +65,7 @@ fn sleeping_runs(dir: &Path) {
                 inbox: Vec::new(),
                 tags: Vec::new(),
                 begins_at_ms: None,
+                retry_of: None,
             })
         })
         .collect();

@@ -148,6 +148,18 @@ pub enum Record {
         /// Who it was.
         by: String,
     },
+    /// A failed run is taken up again. What its workflow was told and did from an entry on is void, and is lived through anew: steps
+    /// whose failure it was told since, or not at all, are attempted again, and their attempts are counted anew. What was begun since
+    /// is begun again by the code, if it comes to it; a step of that id then goes on from what was sent for it and where its numbers
+    /// end.
+    Rewound {
+        /// The number of the first command or delivery that is void.
+        to: u64,
+        /// Why, in the words of whoever asked.
+        reason: String,
+        /// Who asked.
+        by: String,
+    },
     /// The run is being rebuilt from its journal.
     Resumed,
     /// The run goes on with another module, on which it was replayed clean.
@@ -155,7 +167,7 @@ pub enum Record {
         /// The new module.
         digest: Digest,
     },
-    /// The run is over. Always the last entry.
+    /// The run is over. Always the last entry, but for a failed run that is taken up again.
     Ended {
         /// How it went.
         outcome: RunOutcome,
@@ -170,7 +182,11 @@ impl Record {
     pub fn may_change_unknown(&self) -> bool {
         match self {
             Self::AttemptEnded { outcome, .. } => matches!(outcome, AttemptOutcome::Failed { .. }),
-            Self::Closed { .. } | Self::CancelDelivered | Self::Resolved { .. } | Self::Ended { .. } => true,
+            Self::Closed { .. }
+            | Self::CancelDelivered
+            | Self::Resolved { .. }
+            | Self::Rewound { .. }
+            | Self::Ended { .. } => true,
             _ => false,
         }
     }

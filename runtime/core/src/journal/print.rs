@@ -118,6 +118,7 @@ impl Printer {
                 };
                 format!("resolved {} by {}: {what} ({})", self.name(*op), line_of(by), line_of(evidence))
             }
+            Record::Rewound { to, reason, by } => format!("rewound to {to} by {}: {}", line_of(by), line_of(reason)),
             Record::Resumed => "resumed".to_owned(),
             Record::Repinned { digest } => format!("repinned {}", digest.short()),
             Record::Ended { outcome, .. } => match outcome {

@@ -3,6 +3,7 @@
 //! Whatever is granted is recorded first, so that it holds after a restart. The one who asked is answered once that is durable.
 
 use super::machine::{Machine, Mode};
+use super::retry::VoidEffect;
 use crate::journal::entry::RunOutcome;
 use crate::limits;
 
@@ -41,6 +42,14 @@ pub enum Refusal {
         /// Its size.
         bytes: usize,
     },
+    /// The run has not failed: there is nothing to retry.
+    NotFailed,
+    /// The step has not failed, or its workflow was not told: the run cannot be taken back to that.
+    StepNotFailed(String),
+    /// The run failed by its own code, and not by a step's failure: the same code would fail again.
+    NeedsCode,
+    /// What was done after the point that the run would be taken back to may be done again.
+    NeedsConfirm(Vec<VoidEffect>),
 }
 
 /// How a run has ended, in a word.
@@ -94,6 +103,10 @@ impl Refusal {
             Self::NoSuchStep(_) => "step_not_found",
             Self::StepNotUnknown { .. } => "step_not_unknown",
             Self::TooLarge { .. } => "result_too_large",
+            Self::NotFailed => "run_not_failed",
+            Self::StepNotFailed(_) => "step_not_failed",
+            Self::NeedsCode => "retry_needs_module",
+            Self::NeedsConfirm(_) => "retry_needs_confirm",
         }
     }
 }
@@ -109,6 +122,23 @@ impl std::fmt::Display for Refusal {
             Self::NoSuchStep(step) => write!(f, "the run has no step {step:?}"),
             Self::StepNotUnknown { step, stands } => {
                 write!(f, "the outcome of step {step:?} is not unknown: {stands}")
+            }
+            Self::NotFailed => f.write_str("the run has not failed: there is nothing to retry"),
+            Self::StepNotFailed(step) => write!(
+                f,
+                "the workflow was not told of a failure of step {step:?}, or was told to cancel since it began: the run cannot be \
+                 taken back to it"
+            ),
+            Self::NeedsCode => f.write_str(
+                "the run failed by its own code, and not by the failure of a step: the same code would fail again. Give it another \
+                 module, or name a step whose failure it was told",
+            ),
+            Self::NeedsConfirm(effects) => {
+                f.write_str("this was done, or may have been, after the point that the run is taken back to")?;
+                for of in effects {
+                    write!(f, "; {} {} by step {}", of.method, of.url, of.step)?;
+                }
+                f.write_str(". Its steps are begun again if the workflow comes to them: confirm it")
             }
             Self::TooLarge { bytes } => {
                 write!(f, "the result has {bytes} bytes of JSON; at most {} can be recorded", limits::MAX_VALUE_BYTES)

@@ -21,7 +21,7 @@ impl Machine {
             return Err(self.gave_up_error());
         }
         // The journal may have operations that this instance, on its way through it, has not begun yet.
-        if op as usize >= self.guest.begun {
+        if op >= self.guest.next_op || self.state.ops[op as usize].void {
             let text = format!("operation {op} cannot be closed: the run has no operation of that number");
             return Err(Error::new(Code::UnknownOperation, text).never_retried());
         }

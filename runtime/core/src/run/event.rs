@@ -23,12 +23,12 @@ impl Machine {
             return Err(Error::new(Code::InvalidArgument, text).never_retried());
         }
         if let Some(op) = self.replayed(Came::Wait(name))? {
-            self.guest.count_begun();
+            self.guest.count_begun(op);
             return Ok(op);
         }
         let op = self.state.ops.len() as Operation;
         let due_ms = timeout_ms.map(|ms| now_ms.max(self.state.at_ms).saturating_add(ms));
-        self.begun(now_ms, Record::WaitBegun { op, name: name.to_owned(), due_ms });
+        self.begun(now_ms, op, Record::WaitBegun { op, name: name.to_owned(), due_ms });
         Ok(op)
     }
 

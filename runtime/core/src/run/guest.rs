@@ -20,6 +20,10 @@ pub(super) struct Guest {
     pub(super) open: usize,
     /// Operations begun in all. Before the frontier too, so that a replay counts as the first execution did.
     pub(super) begun: usize,
+    /// The number after that of the latest of them.
+    pub(super) next_op: Operation,
+    /// The number that log lines of the present turn have: of all deliveries to the run, void ones included.
+    pub(super) log_turn: u64,
     /// Whose turn it is.
     pub(super) owner: Owner,
     /// The attempt whose turn it is was closed during the turn.
@@ -53,6 +57,8 @@ impl Guest {
             turn_ms: start_ms,
             open: 0,
             begun: 0,
+            next_op: 0,
+            log_turn: 0,
             owner: Owner::Workflow,
             void: false,
             live: false,
@@ -65,9 +71,10 @@ impl Guest {
     }
 
     /// Workflow code has begun an operation.
-    pub(super) fn count_begun(&mut self) {
+    pub(super) fn count_begun(&mut self, op: Operation) {
         self.open += 1;
         self.begun += 1;
+        self.next_op = op.saturating_add(1);
     }
 
     /// A body is told something.
@@ -82,9 +89,10 @@ impl Guest {
         self.void = true;
     }
 
-    /// A delivery to workflow code begins.
-    pub(super) fn workflow_turn(&mut self, at_ms: u64) {
+    /// A delivery to workflow code begins, at that time and of that number in the journal.
+    pub(super) fn workflow_turn(&mut self, at_ms: u64, log_turn: u64) {
         self.turn += 1;
+        self.log_turn = log_turn;
         self.turn_ms = at_ms;
         self.owner = Owner::Workflow;
         self.void = false;

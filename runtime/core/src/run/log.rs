@@ -68,7 +68,7 @@ impl Machine {
                 self.guest.log_lines = index.saturating_add(1);
                 // What is replayed counts as it did, so that a run's room is the same after a restart.
                 let fits = both(&mut self.guest.turn_log, &mut self.guest.run_log, bytes);
-                (self.guest.turn, index, None, fits)
+                (self.guest.log_turn, index, None, fits)
             }
             Owner::Body(attempt) => {
                 let Some(live) = self.live.get_mut(&attempt.operation).filter(|live| live.n == attempt.number) else {

@@ -104,6 +104,13 @@ pub(super) fn plan(
 
 /// The same request under the kept key, while the other side still knows it.
 fn again(step: &Step, k: u32, now_ms: u64) -> Plan {
+    // A run that was taken back may give the id to a step of another class.
+    let of_another = |e: &Effect| step.begun.effect == EffectClass::Keyed && !e.deduplicated && !e.released;
+    if step.effects.get(k as usize - 1).is_some_and(of_another) && !planted(Fault::TrustOtherClass) {
+        return refuse_unknown(
+            "it was sent when its step was not of class `keyed`, and nobody has said that the other side knows its key",
+        );
+    }
     let dead = step.key_dies_ms(k).is_some_and(|dies_ms| now_ms >= dies_ms);
     if dead && !planted(Fault::DeadKey) {
         return Plan::Refuse { error: effect::dead_key(), unknown: true };

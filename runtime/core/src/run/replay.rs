@@ -128,7 +128,7 @@ impl Machine {
             self.guest.over.insert(op);
             self.guest.open = self.guest.open.saturating_sub(1);
         }
-        self.guest.workflow_turn(item.at_ms);
+        self.guest.workflow_turn(item.at_ms, item.turn);
         Some(event)
     }
 

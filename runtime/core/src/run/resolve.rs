@@ -55,6 +55,8 @@ pub struct UnknownStep {
     pub op: Operation,
     /// The step.
     pub step: StepId,
+    /// The run was taken back to before it: it is nobody's to resolve, unless its workflow begins it again.
+    pub void: bool,
     /// Its attempts so far.
     pub attempts: u32,
     /// What may have happened. None where something was done, and the attempt was lost before it could say so.
@@ -94,9 +96,14 @@ impl Machine {
         self.not_ending()?;
         let ops = 0..self.state.ops.len() as Operation;
         let of_step = |op: &Operation| self.state.step(*op).is_some_and(|of| of.begun.step.to_string() == step);
-        let op = ops.into_iter().find(of_step).ok_or_else(|| Refusal::NoSuchStep(step.to_owned()))?;
+        // The latest of that id: earlier ones are void.
+        let op = ops.into_iter().rfind(of_step).ok_or_else(|| Refusal::NoSuchStep(step.to_owned()))?;
         // It exists: it was just found.
         let Some(found) = self.state.step(op) else { return Err(Refusal::NoSuchStep(step.to_owned())) };
+        if self.state.ops[op as usize].void {
+            let stands = "the run was taken back to before it, and its workflow has not begun it again";
+            return Err(Refusal::StepNotUnknown { step: step.to_owned(), stands });
+        }
         if found.phase != Phase::Unknown && !planted(Fault::ResolveAnyStep) {
             return Err(Refusal::StepNotUnknown { step: step.to_owned(), stands: stands(found.phase) });
         }
@@ -106,9 +113,16 @@ impl Machine {
                 return Err(Refusal::TooLarge { bytes: value.len() });
             }
             Finding::Succeeded(value) => (Resolution::Succeeded(value), Vec::new(), None),
-            Finding::Failed(error) => (Resolution::Failed(error.bounded().never_retried()), Vec::new(), None),
+            Finding::Failed(mut error) => {
+                error.outcome_unknown = false;
+                (Resolution::Failed(error.bounded().never_retried()), Vec::new(), None)
+            }
             Finding::Retry => match self.abandoned(op) {
-                Some(reason) => (Resolution::Failed(reason.clone()), Vec::new(), Some(reason)),
+                // Nobody has said that it did not happen.
+                Some(mut reason) => {
+                    reason.outcome_unknown = found.has_unknown() && !planted(Fault::GivenUpIsNotDone);
+                    (Resolution::Failed(reason.clone()), Vec::new(), Some(reason))
+                }
                 None => {
                     let keys = self.keys_of_retry(op, now_ms);
                     let renewed = keys.iter().filter(|key| !key.kept).map(|key| key.effect).collect();
@@ -148,7 +162,8 @@ impl Machine {
                 last_sent_ms: effect.last_sent_ms,
             });
             let StepBegun { op, step: id, .. } = &step.begun;
-            UnknownStep { op: *op, step: id.clone(), attempts: step.attempts, effects: effects.collect() }
+            let void = self.state.ops[*op as usize].void;
+            UnknownStep { op: *op, step: id.clone(), void, attempts: step.attempts, effects: effects.collect() }
         });
         unknown.collect()
     }

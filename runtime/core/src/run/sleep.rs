@@ -19,13 +19,13 @@ impl Machine {
             return Err(Error::new(Code::InvalidArgument, text).never_retried());
         }
         if let Some(op) = self.replayed(Came::Sleep)? {
-            self.guest.count_begun();
+            self.guest.count_begun(op);
             return Ok(op);
         }
         let op = self.state.ops.len() as Operation;
         // From recorded time, so that it is never short by the journal's own clock where the host's was set back.
         let due_ms = now_ms.max(self.state.at_ms).saturating_add(ms);
-        self.begun(now_ms, Record::SleepBegun { op, ms, due_ms });
+        self.begun(now_ms, op, Record::SleepBegun { op, ms, due_ms });
         Ok(op)
     }
 }

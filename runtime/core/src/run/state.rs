@@ -4,6 +4,7 @@
 //! delivered) is done here, so that it is the same live and after a restart.
 
 mod ends;
+mod rewound;
 mod steps;
 mod waits;
 
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::contract::{EffectClass, Operation};
 use crate::error::Error;
-use crate::ids::Digest;
+use crate::ids::{Digest, StepId};
 use crate::journal::entry::{Asked, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
 use crate::json::Json;
 use crate::policy::effect::Outcome;
@@ -25,6 +26,8 @@ pub(super) struct State {
     pub(super) ops: Vec<Op>,
     /// How many steps of each name have begun.
     pub(super) names: BTreeMap<String, u32>,
+    /// Steps that are void since the run was taken up again: one of that id goes on from what was done for it.
+    void_steps: BTreeMap<StepId, Operation>,
     /// What can be given to the guest once it is quiet, oldest first.
     pub(super) ready: VecDeque<Ready>,
     /// When something falls due, and for which operation; each has at most one timer.
@@ -44,6 +47,8 @@ pub(super) struct State {
     pub(super) ended: Option<(RunOutcome, bool)>,
     /// Commands and deliveries, in order: what replay follows.
     pub(super) script: Vec<Item>,
+    /// Deliveries so far, void ones included.
+    pub(super) turns: u64,
     /// Rebuilds since the last entry that was none.
     pub(super) recoveries: u32,
     pub(super) entries: u64,
@@ -64,6 +69,8 @@ pub(super) struct Hold {
 pub(super) struct Item {
     pub(super) seq: u64,
     pub(super) at_ms: u64,
+    /// The number of the latest delivery: no other turn of the run has it, a void one neither.
+    pub(super) turn: u64,
     pub(super) kind: ItemKind,
 }
 
@@ -97,6 +104,12 @@ pub(super) struct Op {
     pub(super) outcome: Option<Result<Json, Error>>,
     pub(super) delivered: bool,
     pub(super) closed: bool,
+    /// It had no outcome when the workflow was told to cancel.
+    cancelled: bool,
+    /// The entry by which it has its outcome.
+    settled_at: Option<u64>,
+    /// It was begun after the point that the run was taken back to.
+    pub(super) void: bool,
 }
 
 impl Op {
@@ -123,6 +136,8 @@ pub(super) struct Step {
     pub(super) failures: u32,
     /// Its next attempt shares the instance with no other body.
     pub(super) alone: bool,
+    /// It is unknown only since nobody attempts it any more.
+    abandoned: bool,
     pub(super) effects: Vec<Effect>,
 }
 
@@ -146,6 +161,10 @@ pub(super) struct Effect {
     pub(super) outcome: Outcome,
     /// A person has said that it may be sent once more, whatever became of it.
     pub(super) released: bool,
+    /// All that was sent under its key was sent for a `keyed` step: the other side deduplicates it.
+    pub(super) deduplicated: bool,
+    /// The shortest that the other side was said to know its key, in ms.
+    pub(super) key_ttl_ms: u64,
     pub(super) in_flight: bool,
     /// The status it was done with, and the answer where it was kept.
     pub(super) done: Option<(u16, Option<RecordedAnswer>)>,
@@ -169,8 +188,7 @@ impl Step {
     pub(super) fn key_forgotten_ms(&self, effect: u32) -> Option<u64> {
         let effect = self.effects.get(effect as usize - 1)?;
         let same_key = self.effects.iter().filter(|other| other.key == effect.key && other.outcome != Outcome::NotDone);
-        let first_ms = same_key.map(|effect| effect.first_sent_ms).min()?;
-        Some(first_ms.saturating_add(self.begun.key_ttl_ms))
+        same_key.map(|e| e.first_sent_ms.saturating_add(e.key_ttl_ms.min(self.begun.key_ttl_ms))).min()
     }
 
     /// Whether anything sent may have happened. What is under way counts only once its attempt is over.
@@ -197,6 +215,7 @@ impl State {
             started,
             ops: Vec::new(),
             names: BTreeMap::new(),
+            void_steps: BTreeMap::new(),
             ready: VecDeque::new(),
             timers: BTreeSet::new(),
             open_waits: BTreeMap::new(),
@@ -209,6 +228,7 @@ impl State {
             alone_ready: BTreeSet::new(),
             ended: None,
             script: Vec::new(),
+            turns: 0,
             recoveries: 0,
             entries: 1,
             bytes,
@@ -222,7 +242,7 @@ impl State {
     /// # Errors
     /// When it cannot follow what is there, in words.
     pub(super) fn apply(&mut self, entry: &Entry, bytes: usize) -> Result<(), String> {
-        if self.ended.is_some() {
+        if self.ended.is_some() && !matches!(entry.record, Record::Rewound { .. }) {
             return Err("it follows the end of the run".to_owned());
         }
         if entry.at_ms < self.at_ms {
@@ -239,12 +259,15 @@ impl State {
 
     fn fold(&mut self, seq: u64, entry: &Entry) -> Result<(), String> {
         let at_ms = entry.at_ms;
-        let mut script = |kind| self.script.push(Item { seq, at_ms, kind });
+        self.turns += u64::from(matches!(entry.record, Record::Delivered { .. } | Record::CancelDelivered));
+        let turn = self.turns;
+        let mut script = |kind| self.script.push(Item { seq, at_ms, turn, kind });
         match &entry.record {
             Record::Started(_) => return Err("the run has begun already".to_owned()),
             Record::StepBegun(begun) => {
                 script(ItemKind::Begin(begun.op));
-                self.begin(begun.op, OpKind::Step(Box::new(Step::new(begun.clone()))))?;
+                let step = self.begun_again(Step::new(begun.clone()));
+                self.begin(begun.op, OpKind::Step(Box::new(step)))?;
                 *self.names.entry(begun.step.name.clone()).or_insert(0) += 1;
                 self.ready.push_back(Ready::Attempt(begun.op));
             }
@@ -309,6 +332,7 @@ impl State {
                 self.paused.take().ok_or("the run is not paused")?;
             }
             Record::Resolved { op, resolution, .. } => self.resolved(*op, resolution)?,
+            Record::Rewound { to, .. } => self.rewound(*to, at_ms)?,
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
             Record::Ended { outcome, returned } => self.end(outcome, *returned),
@@ -338,14 +362,24 @@ impl State {
         if op as usize != self.ops.len() {
             return Err(format!("operation {op} does not follow operation {}", self.ops.len()));
         }
-        self.ops.push(Op { kind, outcome: None, delivered: false, closed: false });
+        self.ops.push(Op {
+            kind,
+            outcome: None,
+            delivered: false,
+            closed: false,
+            cancelled: false,
+            settled_at: None,
+            void: false,
+        });
         Ok(())
     }
 
     fn settle(&mut self, op: Operation, outcome: Result<Json, Error>) -> Result<(), String> {
+        let seq = self.entries;
         let state = self.op(op)?;
         if state.outcome.is_none() {
             state.outcome = Some(outcome);
+            state.settled_at = Some(seq);
             if !state.closed {
                 self.ready.push_back(Ready::Deliver(op));
             }
@@ -397,7 +431,15 @@ impl Op {
 
 impl Step {
     fn new(begun: StepBegun) -> Self {
-        Self { begun, phase: Phase::Ready, attempts: 0, failures: 0, alone: false, effects: Vec::new() }
+        Self {
+            begun,
+            phase: Phase::Ready,
+            attempts: 0,
+            failures: 0,
+            alone: false,
+            abandoned: false,
+            effects: Vec::new(),
+        }
     }
 
     /// Nobody will attempt it any more. What may have happened stays unknown.
@@ -407,6 +449,7 @@ impl Step {
         }
         let unknown =
             self.phase == Phase::Unknown || self.begun.effect != EffectClass::Repeatable && self.has_unknown();
+        self.abandoned |= unknown && self.phase != Phase::Unknown;
         self.phase = if unknown { Phase::Unknown } else { Phase::Done };
     }
 }

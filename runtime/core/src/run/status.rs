@@ -236,6 +236,6 @@ impl Machine {
 
     fn delivered(&mut self, at_ms: u64) {
         self.guest.cursor = self.state.script.len();
-        self.guest.workflow_turn(at_ms);
+        self.guest.workflow_turn(at_ms, self.state.turns);
     }
 }

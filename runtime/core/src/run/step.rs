@@ -19,11 +19,11 @@ impl Machine {
         check_name("step", name)?;
         let begun = self.decided(name, options)?;
         if let Some(op) = self.replayed(Came::Step(name))? {
-            self.guest.count_begun();
+            self.guest.count_begun(op);
             return Ok(op);
         }
         let op = begun.op;
-        self.begun(now_ms, Record::StepBegun(begun));
+        self.begun(now_ms, op, Record::StepBegun(begun));
         Ok(op)
     }
 
@@ -90,10 +90,10 @@ impl Machine {
     }
 
     /// Records a new operation that the guest knows of.
-    pub(super) fn begun(&mut self, now_ms: u64, record: Record) {
+    pub(super) fn begun(&mut self, now_ms: u64, op: Operation, record: Record) {
         self.record(now_ms, record);
         self.guest.cursor = self.state.script.len();
-        self.guest.count_begun();
+        self.guest.count_begun(op);
     }
 }
 

@@ -127,6 +127,7 @@ fn asked() -> impl Strategy<Value = Record> {
         (errors(), texts()).prop_map(|(error, by)| Record::TerminateRequested { error, by }),
         (texts(), texts()).prop_map(|(reason, by)| Record::Paused { reason, by }),
         texts().prop_map(|by| Record::Unpaused { by }),
+        (any::<u64>(), texts(), texts()).prop_map(|(to, reason, by)| Record::Rewound { to, reason, by }),
         (any::<u32>(), resolutions(), texts(), texts()).prop_map(|(op, resolution, evidence, by)| Record::Resolved {
             op,
             resolution,

@@ -9,5 +9,7 @@ mod mismatch;
 mod order;
 mod recovery;
 mod resolved;
+mod retried;
+mod retried_resolved;
 mod steps;
 mod unknown;

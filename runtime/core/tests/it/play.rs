@@ -20,7 +20,7 @@ use stepwell_core::journal::entry::Started;
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
-use stepwell_core::run::{Activity, Granted, Input, Machine, Mode, Output, Refusal};
+use stepwell_core::run::{Activity, Granted, Input, Machine, Mode, Output, Refusal, Retried, Retry};
 
 use replay::Act;
 use show::event_text;
@@ -39,6 +39,8 @@ pub(crate) struct Play {
     now_ms: u64,
     /// What workflow code did and was told, for its replay.
     acts: Vec<Act>,
+    /// The same of earlier lives, which ended with so many entries: the run had failed, and was taken up again.
+    lives: Vec<(usize, Vec<Act>)>,
     delivered: Option<Event>,
     result: Option<Result<Json, Error>>,
     sent: usize,
@@ -71,6 +73,7 @@ impl Play {
             printer,
             now_ms: START_MS,
             acts: Vec::new(),
+            lives: Vec::new(),
             delivered: None,
             result: None,
             sent: 0,
@@ -294,6 +297,22 @@ impl Play {
         self.ask(|machine, now_ms| machine.unpause("ana", now_ms, 0))
     }
 
+    /// The failed run is taken up again, and its instance is built.
+    pub(crate) fn retry(&mut self, retry: &Retry) -> Result<Retried, Refusal> {
+        let entries = self.journal.len();
+        let mut retried = None;
+        let answer = self.ask(|machine, now_ms| {
+            let answer = machine.retry(retry, "the bank is back", "ana", now_ms);
+            retried = answer.clone().ok();
+            answer.map(|retried| retried.granted)
+        });
+        answer?;
+        self.lives.push((entries, self.acts.clone()));
+        self.result = None;
+        self.rebuild();
+        Ok(retried.expect("it was granted"))
+    }
+
     /// The clock shows this, in ms since the run began.
     pub(crate) fn clock(&mut self, ms: u64) {
         self.now_ms = START_MS + ms;
@@ -352,7 +371,12 @@ impl Play {
     /// Compares the text with its golden file, and replays every beginning of the journal.
     pub(crate) fn check(self, name: &str) {
         golden(name, &self.text);
-        replay::every_beginning(&self.journal, &self.acts, &self.text);
+        let mut from = 1;
+        for (until, acts) in self.lives {
+            replay::every_beginning(&self.journal[..until], from, &acts, &self.text);
+            from = until + 1;
+        }
+        replay::every_beginning(&self.journal, from, &self.acts, &self.text);
         if let Some(result) = self.result.filter(|_| self.machine.ended_by_return()) {
             replay::verified(&self.journal, &self.acts, result);
         }

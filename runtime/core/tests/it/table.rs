@@ -3,14 +3,14 @@
 
 use stepwell_core::contract::{EffectClass, Event, Exchange};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::{Activity, Finding, Granted, Refusal, RunStatus};
+use stepwell_core::run::{Activity, Finding, Granted, Refusal, Retry, RunStatus};
 
 use crate::play::{Play, class, declined, json, post};
 
 /// Brings a run into a state.
 type Into = fn() -> Play;
 
-const STATES: [(&str, Into); 11] = [
+const STATES: [(&str, Into); 12] = [
     ("queued", Play::queued),
     ("executing", executing),
     ("between steps", between),
@@ -21,10 +21,11 @@ const STATES: [(&str, Into); 11] = [
     ("paused", paused),
     ("asked to cancel", cancelling),
     ("ending", ending),
+    ("failed", failed),
     ("ended", ended),
 ];
 
-const OPERATIONS: [&str; 5] = ["cancel", "terminate", "pause", "resume", "resolve"];
+const OPERATIONS: [&str; 6] = ["cancel", "terminate", "pause", "resume", "resolve", "retry"];
 
 fn executing() -> Play {
     let mut play = Play::new();
@@ -98,6 +99,16 @@ fn ending() -> Play {
     play
 }
 
+fn failed() -> Play {
+    let mut play = Play::new();
+    play.step("charge");
+    let attempt = play.attempt();
+    play.finish(&attempt, Err(declined("no").never_retried()));
+    let Some(Event::Failed(0, error)) = play.quiet() else { panic!("the step has failed") };
+    play.returns(Err(error));
+    play
+}
+
 fn ended() -> Play {
     let mut play = sleeping();
     play.returns(Ok("1"));
@@ -110,6 +121,7 @@ fn asked(play: &mut Play, operation: &str) -> Result<Granted, Refusal> {
         "terminate" => play.terminate(),
         "pause" => play.pause(),
         "resume" => play.unpause(),
+        "retry" => play.retry(&Retry::default()).map(|retried| retried.granted),
         _ => play.ask(|machine, now_ms| {
             let found = Finding::Succeeded(json("1"));
             machine.resolve("charge", found, "asked the bank", "ana", now_ms).map(|resolved| resolved.granted)
@@ -124,6 +136,7 @@ fn word(answer: &Result<Granted, Refusal>) -> &'static str {
         Ok(Granted::Already) => "is so",
         Err(Refusal::Ended(_)) => "no: ended",
         Err(Refusal::Ending) => "no: ending",
+        Err(Refusal::NotFailed) => "no: not failed",
         Err(Refusal::NoSuchStep(_) | Refusal::StepNotUnknown { .. }) => "no: not unknown",
         Err(_) => "no",
     }
@@ -237,7 +250,8 @@ fn restarted(play: &mut Play) {
 
 #[test]
 fn a_cancel_and_then_a_termination_are_one_end() {
-    for (name, state) in STATES {
+    // One that has failed is taken up again.
+    for (name, state) in STATES.into_iter().filter(|(name, _)| *name != "failed") {
         let mut play = state();
         let cancelled = asked(&mut play, "cancel");
         let terminated = asked(&mut play, "terminate");

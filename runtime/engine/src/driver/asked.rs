@@ -14,6 +14,10 @@ impl Driver {
         // one commit, and no change of the row takes another's place.
         self.carry_out();
         self.writing.hand_over_any(real_now_ms());
+        if self.end.is_some() {
+            // The run has ended, or is set aside, by that: the next task answers.
+            return;
+        }
         let ask = &question.ask;
         let decided = {
             let mut shared = self.shared.lock();
@@ -27,6 +31,12 @@ impl Driver {
                     return;
                 }
                 machine.repin(digest.clone(), clock.now_ms());
+            }
+            if let Ask::Retry { on: Some(entries), .. } = ask
+                && machine.entries() != *entries
+            {
+                let _ = answer.send(Err(AskError::Busy));
+                return;
             }
             decide(machine, ask, clock.now_ms())
         };
@@ -109,6 +119,14 @@ impl Driver {
                     self.writing.change(change, None);
                 }
             }
+            // Its row is that of a failed run: the outcome goes, and the module may be another.
+            Ask::Retry { .. } => {
+                self.wanted = true;
+                self.by_hand = true;
+                let mut change = RunChange::to(Status::Queued, now_ms);
+                change.digest = Some(self.shared.lock().machine.digest().clone());
+                self.writing.change(change, None);
+            }
         }
     }
 
@@ -147,6 +165,9 @@ fn decide(machine: &mut Machine, ask: &Ask, now_ms: u64) -> Result<Said, Refusal
         Ask::Cancel { reason, by } => machine.cancel(reason.clone(), by, now_ms, random()),
         Ask::Terminate { reason, by } => machine.terminate(reason.clone(), by, now_ms, random()),
         Ask::Pause { reason, by } => machine.pause(reason, by, now_ms),
+        Ask::Retry { retry, reason, by, .. } => {
+            return machine.retry(retry, reason, by, now_ms).map(Said::Retried);
+        }
         Ask::Resume { by, .. } => machine.unpause(by, now_ms, random()),
     };
     granted.map(Said::Granted)

@@ -17,6 +17,7 @@ use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Name, Post};
+use super::retry::Void;
 use super::steer::Accepted;
 
 /// Why it is asked.
@@ -155,6 +156,13 @@ impl From<AskError> for Problem {
             AskError::Refused(Refusal::NoSuchStep(_)) => Self::new(ApiCode::NotFound, text),
             AskError::Refused(Refusal::StepNotUnknown { .. }) => Self::new(ApiCode::StepNotUnknown, text),
             AskError::Refused(Refusal::Ending) => Self::new(ApiCode::RunEnding, text),
+            AskError::Refused(Refusal::NotFailed) => Self::new(ApiCode::RunNotFailed, text),
+            AskError::Refused(Refusal::StepNotFailed(_)) => Self::new(ApiCode::StepNotFailed, text),
+            AskError::Refused(Refusal::NeedsCode) => Self::new(ApiCode::RetryNeedsModule, text),
+            AskError::Refused(Refusal::NeedsConfirm(effects)) => {
+                let effects: Vec<Void> = effects.iter().map(Void::of).collect();
+                Self::new(ApiCode::RetryNeedsConfirm, text).with("effects", json!(effects))
+            }
             AskError::Store(error) => error.into(),
             AskError::Differs(error) | AskError::Failed(error) => error.into(),
             // That it is being set aside, or went on meanwhile; and whatever may be refused one day.

@@ -23,7 +23,7 @@ use super::problem::{ApiCode, Problem};
 pub(crate) enum Scope {
     /// Look at everything but tokens.
     Read,
-    /// Start runs, send them events, cancel, terminate, pause and resume them.
+    /// Start runs, send them events, cancel, terminate, pause, resume and retry them, resolve their steps.
     Run,
     /// Upload modules, activate and remove them.
     Deploy,

@@ -15,6 +15,7 @@ mod openapi;
 mod problem;
 mod request;
 mod retention;
+mod retry;
 mod runs;
 mod server;
 mod starts;
@@ -42,6 +43,7 @@ use utoipa_axum::routes;
 pub(crate) use app::{ApiSettings, App};
 pub(crate) use auth::Scope;
 use problem::{ApiCode, Problem};
+pub(crate) use retry::{RetryAccepted, RetryOf};
 pub(crate) use server::{Server, ServerSettings};
 pub(crate) use steps::{ResolvedStep, Steps, Unknown};
 pub(crate) use tokens::{ROTATION_OVERLAP_MS, made as made_token};
@@ -83,6 +85,7 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(asks::terminate))
         .routes(routes!(asks::pause))
         .routes(routes!(asks::resume))
+        .routes(routes!(retry::retry))
         .routes(routes!(steer::event))
         .routes(routes!(steps::list))
         .routes(routes!(steps::resolve))

@@ -63,6 +63,14 @@ api_codes! {
     RunBusy = "run_busy", CONFLICT, "The run cannot be changed at this moment";
     /// It is known what became of the step, or will be.
     StepNotUnknown = "step_not_unknown", CONFLICT, "The step's outcome is not unknown";
+    /// There is nothing to retry.
+    RunNotFailed = "run_not_failed", CONFLICT, "The run has not failed";
+    /// The workflow was not told of a failure of the step.
+    StepNotFailed = "step_not_failed", CONFLICT, "The step has not failed";
+    /// The same code would fail again.
+    RetryNeedsModule = "retry_needs_module", CONFLICT, "The run failed by its own code";
+    /// What was done since may be done again.
+    RetryNeedsConfirm = "retry_needs_confirm", CONFLICT, "Something was done after that point";
     /// Runs or workflows need the module.
     ModuleNeeded = "module_needed", CONFLICT, "The module is needed";
     /// No token could do what only tokens can do afterwards.

@@ -15,7 +15,7 @@ use stepwell_core::json::Json;
 use stepwell_core::limits;
 use stepwell_core::policy::idempotency;
 use stepwell_engine::StartRun;
-use stepwell_engine::store::{Answer, NewRun, RunRow, StoreError};
+use stepwell_engine::store::{Answer, NewRun, RunRow, Status, StoreError};
 use utoipa::ToSchema;
 
 use super::app::App;
@@ -52,6 +52,9 @@ pub(crate) struct Start {
     #[schema(minimum = 0, maximum = 315576000000u64)]
     #[serde(default)]
     delay_ms: u64,
+    /// The run of the same workflow that it is started in the place of: one that has failed, or was cancelled or terminated. Keys are
+    /// the new run's own.
+    retry_of: Option<String>,
 }
 
 /// A run to be started, of this workflow.
@@ -86,7 +89,8 @@ pub(crate) struct Batch {
     responses(
         (status = 201, description = "A new run", body = Run),
         (status = 200, description = "The run that has the run key", body = Run),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "The run key belongs to another run"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is no run to start it in the place of"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "The run key belongs to another run, or what it is to be started in the place of has not failed"),
         (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "The input is too large"),
         (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "It cannot be started"),
     )
@@ -269,6 +273,9 @@ async fn one(app: &App, workflow: &str, start: &Start, taken: &mut HashMap<Strin
             return existing(app, &row, workflow, &input, run_key);
         }
     }
+    if let Some(of) = &start.retry_of {
+        check_retry_of(app, workflow, of)?;
+    }
     let run = prepared(app, workflow, start, &input).await?;
     if let Some(run_key) = &start.run_key {
         let view = views::new_run(&run);
@@ -303,6 +310,7 @@ async fn on_module(app: &App, workflow: &str, start: &Start, input: &Json, diges
         run_timeout_ms: start.run_timeout_ms,
         tags: start.tags.clone().into_iter().collect(),
         delay_ms: start.delay_ms,
+        retry_of: start.retry_of.clone().map(RunId::new),
         ..StartRun::new(digest.clone(), Some(workflow.to_owned()), input.clone())
     });
     Ok(run.await?)
@@ -336,6 +344,19 @@ fn input_of(app: &App, row: &RunRow) -> Result<Json, Problem> {
 fn conflict(run_key: &str, run: &RunId) -> Problem {
     let text = format!("the run key {run_key:?} belongs to run {run}, which is of another workflow or input");
     Problem::new(ApiCode::RunKeyConflict, text).with("run", run.as_str())
+}
+
+/// Nothing is started in the place of a run that goes on, or did what it was to do.
+fn check_retry_of(app: &App, workflow: &str, of: &str) -> Result<(), Problem> {
+    let row = app.run(of)?;
+    if row.workflow != workflow {
+        let text = format!("retryOf: run {of} is of workflow {:?}", row.workflow);
+        return Err(Problem::new(ApiCode::InvalidRequest, text));
+    }
+    match row.status {
+        Status::Failed | Status::Cancelled | Status::Terminated => Ok(()),
+        status => Err(Problem::new(ApiCode::RunNotFailed, format!("retryOf: run {of} is {status}"))),
+    }
 }
 
 fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Problem> {

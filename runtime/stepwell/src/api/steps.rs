@@ -40,6 +40,10 @@ pub(crate) struct Unknown {
     pub(crate) step: String,
     /// `unknown`.
     status: StepStatus,
+    /// The run was taken back to before it by a retry: it is nobody's to resolve, unless the workflow begins it again.
+    #[schema(required = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) void: Option<bool>,
     /// Its attempts so far.
     attempts: u32,
     /// What may have happened. Empty where something was done, and its last attempt was lost before it could say so.
@@ -89,6 +93,7 @@ impl Unknown {
             run_status: row.status.as_str().to_owned(),
             step: step.step.to_string(),
             status: StepStatus::Unknown,
+            void: step.void.then_some(true),
             attempts: step.attempts,
             effects: effects.collect(),
         }

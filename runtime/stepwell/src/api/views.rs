@@ -29,6 +29,9 @@ pub(crate) struct Run {
     /// The starter's own name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_key: Option<String>,
+    /// The run that it was started in the place of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_of: Option<String>,
     /// The starter's marks on it.
     tags: BTreeMap<String, String>,
     /// The workflow's own words on where it is.
@@ -97,6 +100,7 @@ pub(crate) fn run(row: &RunRow) -> Run {
         digest: row.digest.as_str().to_owned(),
         status: row.status.as_str(),
         run_key: row.run_key.clone(),
+        retry_of: row.retry_of.as_ref().map(ToString::to_string),
         tags: row.tags.iter().cloned().collect(),
         status_text: row.status_text.clone(),
         detail: row.detail.clone().or(begins),
@@ -121,6 +125,7 @@ pub(crate) fn new_run(new: &NewRun) -> Run {
         detail: None,
         status_text: None,
         wake_at_ms: new.begins_at_ms,
+        retry_of: new.retry_of.clone(),
         tags: new.tags.iter().cloned().collect::<BTreeMap<_, _>>().into_iter().collect(),
         outcome: None,
         recoveries: 0,

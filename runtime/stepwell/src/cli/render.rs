@@ -61,6 +61,7 @@ impl Lines {
                 Some(format!("  waiting for event {name:?}{until}"))
             }
             Record::EventArrived { name, .. } => Some(format!("  event {name:?} came")),
+            Record::Rewound { by, .. } => Some(format!("  taken up again by {}", printable(by))),
             Record::CancelRequested { error, .. } => Some(format!("  cancelling: {}", printable(&error.message))),
             _ => None,
         }

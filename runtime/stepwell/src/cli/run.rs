@@ -121,6 +121,7 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
                 events: events.clone(),
                 tags: Vec::new(),
                 delay_ms: 0,
+                retry_of: None,
             };
             engine.start(start).await.map_err(|error| refused(&error))?
         }

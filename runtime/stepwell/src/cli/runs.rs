@@ -1,4 +1,4 @@
-//! `stepwell runs`: looks at runs in a data directory, also while another process drives them; follows and cancels those of a server.
+//! `stepwell runs`: looks at runs in a data directory, also while another process drives them; follows, cancels and retries those of a server.
 
 use std::process::ExitCode;
 
@@ -13,6 +13,7 @@ use super::DataDir;
 use super::exit::Exit;
 use super::remote::{self, ServerArgs};
 use super::render::{self, clock};
+use crate::api::RetryOf;
 
 /// Arguments of `stepwell runs`.
 #[derive(Debug, Args)]
@@ -21,7 +22,8 @@ Examples:
   stepwell runs list --status blocked
   stepwell runs show run_0198c1a2b3c4d5e6f708192a3b4c5d6e
   stepwell runs journal run_0198c1a2b3c4d5e6f708192a3b4c5d6e --json
-  stepwell runs watch run_0198c1a2b3c4d5e6f708192a3b4c5d6e")]
+  stepwell runs watch run_0198c1a2b3c4d5e6f708192a3b4c5d6e
+  stepwell runs retry run_0198c1a2b3c4d5e6f708192a3b4c5d6e --reason 'the bank is back'")]
 pub(super) struct RunsArgs {
     #[command(subcommand)]
     command: RunsCommand,
@@ -80,6 +82,29 @@ enum RunsCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+    /// Retry a failed run of a server: it is taken back to the failure that ended it, and the steps that failed are attempted again
+    /// under the keys that they had.
+    Retry {
+        /// The run.
+        run: String,
+        /// The step whose failure it is taken back to: `charge`, `charge#2`. Else the one that has reached the run's end.
+        #[arg(long, value_name = "STEP")]
+        from_step: Option<String>,
+        /// The module that it goes on with, where that is another.
+        #[arg(long)]
+        digest: Option<String>,
+        /// What was done after that point may be done again.
+        #[arg(long)]
+        confirm: bool,
+        /// Why; it stands in the journal.
+        #[arg(long)]
+        reason: Option<String>,
+        /// Print the answer as JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Print what a run has logged.
     Logs {
         /// The run.
@@ -104,6 +129,9 @@ pub(super) async fn run(args: RunsArgs) -> ExitCode {
             return remote::watch(&server, &run, json).await.unwrap_or_else(|exit| exit);
         }
         RunsCommand::Cancel { run, reason, json, server } => remote::cancel(&server, &run, reason, json).await,
+        RunsCommand::Retry { run, from_step, digest, confirm, reason, json, server } => {
+            remote::retry(&server, &run, &RetryOf { reason, from_step, digest, confirm }, json).await
+        }
         RunsCommand::List { status, workflow, limit, common } => list(&common, status, workflow, limit),
         RunsCommand::Show { run, common } => with_run(&common, &run, show),
         RunsCommand::Journal { run, common } => with_run(&common, &run, journal),
@@ -157,7 +185,7 @@ fn list(common: &Common, status: Option<Status>, workflow: Option<String>, limit
 fn as_json(row: &RunRow) -> serde_json::Value {
     json!({
         "run": row.run, "workflow": row.workflow, "digest": row.digest, "status": row.status.as_str(), "detail": row.detail,
-        "statusText": row.status_text, "runKey": row.run_key, "wakeAtMs": row.wake_at_ms, "createdAtMs": row.created_at_ms,
+        "statusText": row.status_text, "runKey": row.run_key, "retryOf": row.retry_of, "wakeAtMs": row.wake_at_ms, "createdAtMs": row.created_at_ms,
         "changedAtMs": row.changed_at_ms,
     })
 }
@@ -182,6 +210,7 @@ fn show(_: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
         ("changed", clock(row.changed_at_ms)),
         ("module", row.digest.to_string()),
     ];
+    lines.extend(row.retry_of.as_ref().map(|run| ("retry of", run.to_string())));
     lines.extend(row.detail.clone().map(|detail| ("detail", detail)));
     lines.extend(row.status_text.clone().map(|text| ("text", text)));
     lines.extend(row.wake_at_ms.map(|at| ("until", clock(at))));

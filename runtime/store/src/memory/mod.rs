@@ -456,6 +456,7 @@ fn queued_row(key: RunKey, run: &NewRun) -> RunRow {
         status_text: None,
         wake_at_ms: run.begins_at_ms.map(held),
         tags: sorted(&run.tags),
+        retry_of: run.retry_of.clone(),
         outcome: None,
         recoveries: 0,
         unknown: 0,

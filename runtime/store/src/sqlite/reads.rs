@@ -186,7 +186,7 @@ pub(super) fn one_run(
 
 pub(super) const RUN_COLUMNS: &str =
     "id, runs.run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
-    created_at_ms, changed_at_ms, tags, unknown";
+    created_at_ms, changed_at_ms, tags, unknown, (SELECT retry_of FROM retries WHERE retries.run = runs.id)";
 
 /// A run of `RUN_COLUMNS`, with its outcome or none after them.
 pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
@@ -208,7 +208,8 @@ pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
         changed_at_ms: unsigned(row.get(11)?),
         tags: row.get::<_, Option<String>>(12)?.map_or(Ok(Vec::new()), |text| tags_of(&text))?,
         unknown: row.get(13)?,
-        outcome: row.get(14)?,
+        retry_of: row.get::<_, Option<String>>(14)?.map(RunId::new),
+        outcome: row.get(15)?,
     })
 }
 

@@ -95,7 +95,11 @@ impl Rows for SqliteRows<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8)",
             values,
         )?;
-        Ok(self.connection.last_insert_rowid())
+        let key = self.connection.last_insert_rowid();
+        if let Some(retry_of) = &run.retry_of {
+            self.execute("INSERT INTO retries (run, retry_of) VALUES (?1, ?2)", params![key, retry_of.as_str()])?;
+        }
+        Ok(key)
     }
 
     fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {

@@ -8,7 +8,7 @@ use super::operated::OPERATED;
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1.
-const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED];
+const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED, RETRIED];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
@@ -213,6 +213,16 @@ CREATE TABLE tokens (
 ) STRICT;
 ";
 
+/// Runs that were started in the place of others. Beside the table of runs, whose last columns are the long ones.
+const RETRIED: &str = "
+CREATE TABLE retries (
+    run      INTEGER PRIMARY KEY,
+    retry_of TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER retry_removed AFTER DELETE ON runs BEGIN
+    DELETE FROM retries WHERE run = old.id;
+END;
+";
 #[cfg(test)]
 mod tests {
     use super::super::lists;

@@ -63,6 +63,7 @@ pub(crate) fn new_run(name: &str) -> NewRun {
         inbox: Vec::new(),
         tags: Vec::new(),
         begins_at_ms: None,
+        retry_of: None,
     }
 }
 

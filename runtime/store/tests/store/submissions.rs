@@ -23,6 +23,7 @@ for_each_store!(
     runs_are_found_by_what_they_were_started_with,
     counts_follow_the_runs,
     a_delayed_run_has_its_timer,
+    a_run_names_the_one_that_it_is_in_the_place_of,
     what_a_run_has_not_seen_is_told,
     what_is_asked_of_a_run_and_its_answer_are_kept_together,
     runs_with_unknown_steps_are_found,
@@ -318,6 +319,16 @@ fn a_delayed_run_has_its_timer(subject: Subject) {
         .flush(store.append(Append::entries(key, 1, Vec::new()).with_change(RunChange::to(Status::Running, 9))))
         .unwrap();
     assert_eq!(store.read().next_wake().unwrap(), None);
+}
+
+fn a_run_names_the_one_that_it_is_in_the_place_of(subject: Subject) {
+    let store = with_module(&subject);
+    let again = NewRun { retry_of: Some(RunId::new("run_1")), ..new_run("run_2") };
+    let keys = submit(store, vec![Action::Start(new_run("run_1")), Action::Start(again)], None).unwrap();
+    let of = |key: &RunKey| store.read().run_by_number(*key).unwrap().unwrap().retry_of;
+    assert_eq!(keys.iter().map(of).collect::<Vec<_>>(), [None, Some(RunId::new("run_1"))]);
+    let listed = store.read().runs(&RunFilter::default()).unwrap().runs;
+    assert_eq!(listed.iter().map(|row| row.retry_of.is_some()).collect::<Vec<_>>(), [true, false]);
 }
 
 fn what_a_run_has_not_seen_is_told(subject: Subject) {

@@ -9,6 +9,7 @@ use stepwell_core::run::{Finding, Granted, Refusal, UnknownStep, found_error};
 
 use super::{Driver, Flow, START_MS};
 use crate::program::Ask;
+use crate::step::Step;
 
 impl Driver {
     /// Asks what is due. Whoever asked is answered once it is durable; where the host crashes before, they ask again.
@@ -54,6 +55,8 @@ impl Driver {
                 Ask::Terminate => machine.terminate(Error::new(Code::Terminated, "asked to"), "ana", now_ms, random),
                 Ask::Pause => machine.pause("the bank is down", "ana", now_ms),
                 Ask::Resume => machine.unpause("ana", now_ms, random),
+                // Once it has failed.
+                Ask::Retry => Ok(Granted::Already),
             }
         };
         check_answer(ask, &answer, over, ending, before)?;
@@ -94,7 +97,7 @@ impl Driver {
             return Ok(false);
         }
         let unknown = self.host.borrow().machine.unknown();
-        for step in unknown {
+        for step in unknown.into_iter().filter(|step| !step.void) {
             let finding = self.finding(&step);
             let expected = (finding.clone(), step.effects.len());
             let resolved = {
@@ -105,6 +108,13 @@ impl Driver {
             let resolved = resolved.map_err(|refusal| format!("step {} is unknown, and: {refusal}", step.step))?;
             if expected.0 == Finding::Retry && resolved.given_up.is_none() && resolved.keys.len() != expected.1 {
                 return Err(format!("the answer does not say what becomes of each key: {resolved:?}"));
+            }
+            let may_have = self.ledger.step(step.op).is_some_and(Step::is_any_unknown);
+            if resolved.given_up.is_some_and(|error| error.outcome_unknown != may_have) {
+                return Err(format!(
+                    "step {} is given up, and of what it did the answer says what is not so",
+                    step.step
+                ));
             }
             self.stats.resolved += 1;
             // The same person, twice: nothing has become of it yet.
@@ -126,13 +136,14 @@ impl Driver {
     /// What a person who sees everything says of it. They let it be repeated only where that does it once.
     fn finding(&mut self, unknown: &UnknownStep) -> Finding {
         let now_ms = self.now();
-        let step = self.ledger.steps().find(|step| step.begun.step == unknown.step);
-        let Some((op, class, ttl_ms)) = step.map(|s| (s.begun.op, s.begun.effect, s.begun.key_ttl_ms)) else {
-            return Finding::Retry;
-        };
-        let done = self.world.sends.iter().any(|sent| sent.attempt.operation == op && sent.done > 0);
+        let of_step = || self.world.sends.iter().filter(|sent| sent.step == unknown.step);
+        let done = of_step().any(|sent| sent.done > 0);
+        // Taken up again, a run may give the id to a step of another class or with another life of its keys: the other side knows
+        // what it was asked to know, and no longer than it was asked to.
+        let known = of_step().filter(|sent| sent.done > 0).all(|sent| sent.class == EffectClass::Keyed);
+        let ttl_ms = of_step().map(|sent| sent.key_ttl_ms).min().unwrap_or(0);
         let fresh = unknown.effects.iter().all(|e| e.key.is_some() && now_ms + 3_600_000 < e.first_sent_ms + ttl_ms);
-        let again = if done { class == EffectClass::Keyed && fresh } else { true };
+        let again = !done || known && fresh;
         match self.rng.random_range(0..3) {
             0 if !done => Finding::Failed(found_error("it did not happen")),
             0 | 1 if again => Finding::Retry,
@@ -144,7 +155,7 @@ impl Driver {
     /// A person's word on a step of which enough is known.
     pub(super) fn resolve_wrongly(&mut self) -> Result<(), String> {
         let known: Vec<String> = {
-            let known = self.ledger.steps().filter(|step| !step.unknown);
+            let known = self.ledger.steps().filter(|step| !step.unknown && !step.void);
             known.map(|step| step.begun.step.to_string()).collect()
         };
         let Some(step) = known.choose(&mut self.rng) else { return Ok(()) };

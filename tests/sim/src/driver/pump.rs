@@ -87,7 +87,7 @@ impl Driver {
                 let what = What { method: request.method, url: request.url, label: request.label, body: request.body };
                 let sent = Sent::new(
                     (self.epoch, exchange),
-                    attempt,
+                    (attempt, begun.step.clone()),
                     what,
                     (begun.effect, key, begun.key_ttl_ms),
                     request.renew_on,

@@ -85,8 +85,12 @@ impl Ledger {
     /// # Errors
     /// What does not.
     pub fn keeps(&mut self, promised: Vec<Ask>, unanswered: Option<Ask>) -> Result<(), String> {
-        let paused = promised.iter().rev().find(|ask| matches!(ask, Ask::Pause | Ask::Resume));
+        let paused = promised.iter().rev().find(|ask| matches!(ask, Ask::Pause | Ask::Resume | Ask::Retry));
         let paused = paused.filter(|_| !matches!(unanswered, Some(Ask::Pause | Ask::Resume)));
+        let retries = promised.iter().filter(|ask| **ask == Ask::Retry).count();
+        if retries > self.retries() {
+            return Err("people were told that the run is taken up again, and after a crash it is not".to_owned());
+        }
         let kept = self.ended()
             || (!promised.contains(&Ask::Cancel) || self.is_cancel_asked())
                 && (!promised.contains(&Ask::Terminate) || self.is_terminated())

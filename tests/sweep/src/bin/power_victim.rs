@@ -60,6 +60,7 @@ fn write(args: &Args, store: &SqliteStore, writer: u64) -> anyhow::Result<()> {
         inbox: Vec::new(),
         tags: Vec::new(),
         begins_at_ms: None,
+        retry_of: None,
     };
     let Started::New(run) = store.start_run(new).wait()? else { anyhow::bail!("the run is there") };
     note(&args.dir, run, 0)?;

@@ -69,6 +69,7 @@ async fn start(engine: &Engine, digest: &Digest, url: &str) -> anyhow::Result<()
             events: Vec::new(),
             tags: Vec::new(),
             delay_ms: 0,
+            retry_of: None,
         })
         .await?;
     anstream::println!("started {n}");

@@ -66,6 +66,7 @@ impl State {
             if !state.is_open() || state.outcome.is_some() {
                 continue;
             }
+            state.cancelled = true;
             let due = state.due_ms();
             let unknown = match &mut state.kind {
                 OpKind::Step(step) => {

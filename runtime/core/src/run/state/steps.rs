@@ -1,7 +1,7 @@
 //! Steps in the fold: their attempts and effects.
 
 use super::{Effect, Op, OpKind, Phase, Ready, State};
-use crate::contract::{Evidence, Operation};
+use crate::contract::{EffectClass, Evidence, Operation};
 use crate::fault::{Fault, planted};
 use crate::journal::entry::{AttemptOutcome, Dispatched, Next, RecordedAnswer, Resolution};
 use crate::policy::effect::{Outcome, merged, outcome_of};
@@ -82,6 +82,7 @@ impl State {
 
     pub(super) fn dispatched(&mut self, at_ms: u64, d: &Dispatched) -> Result<(), String> {
         let step = self.step_mut(d.op)?;
+        let (keyed, key_ttl_ms) = (step.begun.effect == EffectClass::Keyed, step.begun.key_ttl_ms);
         if !matches!(step.phase, Phase::Executing { n, .. } if n == d.n) {
             return Err(format!("attempt {} of operation {} is not open", d.n, d.op));
         }
@@ -94,12 +95,16 @@ impl State {
                 renew_on: d.renew_on.clone(),
                 outcome: Outcome::NotDone,
                 released: false,
+                deduplicated: keyed,
+                key_ttl_ms,
                 in_flight: true,
                 done: None,
             }),
             Some(at) if at < step.effects.len() => {
                 let effect = &mut step.effects[at];
                 effect.in_flight = true;
+                effect.deduplicated &= keyed;
+                effect.key_ttl_ms = effect.key_ttl_ms.min(key_ttl_ms);
                 effect.last_sent_ms = at_ms;
                 effect.renew_on.clone_from(&d.renew_on);
             }
@@ -134,6 +139,7 @@ impl State {
         if step.phase != Phase::Unknown && !planted(Fault::ResolveAnyStep) {
             return Err(format!("the outcome of operation {op} is not unknown"));
         }
+        step.abandoned = false;
         let unknown = step.effects.iter_mut().zip(1..).filter(|(effect, _)| effect.outcome == Outcome::Unknown);
         match resolution {
             Resolution::Succeeded(value) => {
@@ -142,7 +148,11 @@ impl State {
                 self.settle(op, Ok(value.clone()))
             }
             Resolution::Failed(error) => {
-                unknown.for_each(|(effect, _)| effect.outcome = Outcome::NotDone);
+                // One that was given up fails by a person's word, and what may have happened stays so: a run that is taken back to
+                // before this, and comes to the step again, keeps its keys.
+                if !error.outcome_unknown {
+                    unknown.for_each(|(effect, _)| effect.outcome = Outcome::NotDone);
+                }
                 step.phase = Phase::Done;
                 self.settle(op, Err(error.clone()))
             }

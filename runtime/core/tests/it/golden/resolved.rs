@@ -7,7 +7,7 @@ use stepwell_core::contract::Event;
 use stepwell_core::run::{Activity, Finding, Granted, Refusal, Resolved, found_error};
 
 impl Play {
-    fn resolve(&mut self, finding: Finding) -> Result<Resolved, Refusal> {
+    pub(super) fn resolve(&mut self, finding: Finding) -> Result<Resolved, Refusal> {
         let mut resolved = None;
         let granted = self.ask(|machine, now_ms| {
             resolved = Some(machine.resolve("charge", finding, "asked the bank", "ana", now_ms));

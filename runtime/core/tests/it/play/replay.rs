@@ -52,10 +52,10 @@ pub(super) fn follow(machine: &mut Machine, acts: &[Act], now_ms: u64) -> usize 
     acts.len()
 }
 
-/// Replays every beginning of the journal.
-pub(super) fn every_beginning(journal: &[Vec<u8>], acts: &[Act], text: &str) {
+/// Replays every beginning of the journal that has at least `from` entries.
+pub(super) fn every_beginning(journal: &[Vec<u8>], from: usize, acts: &[Act], text: &str) {
     for mode in [Mode::Continue, Mode::Verify] {
-        for kept in 1..=journal.len() {
+        for kept in from..=journal.len() {
             let load = Machine::load(&journal[..kept], None, mode);
             let mut machine = load.unwrap_or_else(|e| panic!("{kept} entries: {e}\n{text}"));
             let no_instance = machine.ended().is_some() || machine.is_terminating() || machine.is_paused();

@@ -13,7 +13,7 @@ pub(super) use client::{NamedServerArgs, ServerArgs};
 pub(super) use deploy::{DeployArgs, deploy};
 pub(super) use events::{EventsArgs, events};
 pub(super) use modules::{ModulesArgs, modules};
-pub(super) use runs::{cancel, watch};
+pub(super) use runs::{cancel, retry, watch};
 pub(super) use start::{StartArgs, start};
 pub(super) use steps::{Word, resolve_step, steps};
 pub(super) use token::{TokenArgs, token};

@@ -1,4 +1,4 @@
-//! Runs of a server: followed until they end, cancelled.
+//! Runs of a server: followed until they end, cancelled, retried.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use stepwell_core::journal::entry::{Entry, Record};
 use stepwell_core::journal::print::printable;
 
 use super::client::{Client, Sent, ServerArgs, Unanswered, segment};
+use super::steps::not_understood;
+use crate::api::{RetryAccepted, RetryOf};
 use crate::cli::exit::Exit;
 use crate::cli::render::Lines;
 
@@ -208,5 +210,21 @@ pub(crate) async fn cancel(server: &ServerArgs, run: &str, reason: Option<String
     if json {
         anstream::println!("{answer}");
     }
+    Ok(())
+}
+
+/// Takes a failed run up again.
+pub(crate) async fn retry(server: &ServerArgs, run: &str, of: &RetryOf, json: bool) -> Result<(), ExitCode> {
+    let path = format!("/v1/runs/{}/retry", segment(run));
+    let answer = Client::new(server)?.post(&path, Sent::json(&json!(of), None)).await?;
+    if json {
+        anstream::println!("{answer}");
+        return Ok(());
+    }
+    let RetryAccepted { again, .. } = serde_json::from_value(answer).map_err(not_understood)?;
+    if !again.is_empty() {
+        anstream::eprintln!("attempted again: {}", printable(&again.join(", ")));
+    }
+    anstream::eprintln!("to follow it: stepwell runs watch {run}");
     Ok(())
 }

@@ -37,6 +37,9 @@ pub(crate) struct StartArgs {
     /// The module, where it is not to be the active one.
     #[arg(long)]
     digest: Option<String>,
+    /// The failed, cancelled or terminated run that it is started in the place of.
+    #[arg(long, value_name = "RUN")]
+    retry_of: Option<String>,
     /// A mark by which it is found. Can be given more than once.
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     tags: Vec<String>,
@@ -65,6 +68,7 @@ pub(crate) async fn start(args: StartArgs) -> Result<ExitCode, ExitCode> {
         ("runTimeoutMs", args.run_timeout_ms.map(Value::from)),
         ("delayMs", args.delay_ms.map(Value::from)),
         ("digest", args.digest.map(Value::from)),
+        ("retryOf", args.retry_of.map(Value::from)),
     ] {
         if let Some(value) = value {
             body[name] = value;

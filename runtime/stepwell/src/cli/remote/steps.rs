@@ -31,7 +31,7 @@ pub(crate) async fn steps(
     }
 }
 
-fn not_understood(error: serde_json::Error) -> ExitCode {
+pub(super) fn not_understood(error: serde_json::Error) -> ExitCode {
     Exit::Failed.with(format!("the server's answer is not understood: {error}"))
 }
 

@@ -1,0 +1,95 @@
+//! What must hold of a failed run that is taken up again: what is void, and what stays.
+
+use stepwell_core::ids::StepId;
+use stepwell_core::journal::entry::RunOutcome;
+
+use super::{Kind, Ledger};
+use crate::step::{Known, Step};
+
+impl Ledger {
+    /// Whether the run has failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        matches!(self.ended, Some(RunOutcome::Failed(_)))
+    }
+
+    /// How often it was taken up again.
+    #[must_use]
+    pub fn retries(&self) -> usize {
+        self.rewound
+    }
+
+    /// How many effects of steps that were begun at that entry or after it were done, or may have been.
+    #[must_use]
+    pub fn done_since(&self, to: u64) -> usize {
+        let since = self.ops.iter().filter(|op| op.begun_at >= to);
+        let effects = since.filter_map(|op| match &op.kind {
+            Kind::Step(step) if !step.void => Some(&step.effects),
+            _ => None,
+        });
+        effects.flatten().filter(|effect| effect.known != Known::NotDone).count()
+    }
+
+    /// The run is taken back to that entry.
+    pub(super) fn rewound(&mut self, to: u64) -> Result<(), String> {
+        if !self.has_failed() {
+            return Err("a run is taken up again that has not failed".to_owned());
+        }
+        self.ended = None;
+        self.paused = false;
+        self.rewound += 1;
+        let first = self.delivered_at.partition_point(|seq| *seq < to);
+        let cancel_void = self.deliveries[first..].contains(&None);
+        self.deliveries.truncate(first);
+        self.delivered_at.truncate(first);
+        self.cancel_told = self.cancel_told.filter(|at| *at < to);
+        let cancelled_before = self.cancel_told.unwrap_or(0);
+        for op in self.ops.iter_mut().filter(|op| !op.void) {
+            if op.begun_at >= to {
+                (op.void, op.closed) = (true, true);
+                match &mut op.kind {
+                    Kind::Step(step) => step.void = true,
+                    Kind::Wait { name, event, .. } => {
+                        if let Some(event) = event.take() {
+                            self.kept.insert((event, name.clone()));
+                        }
+                    }
+                    Kind::Sleep { .. } => {}
+                }
+                continue;
+            }
+            op.delivered &= op.told_at < to;
+            op.closed &= op.closed_at < to;
+            // It is told anew, and fails what has no result by then.
+            if cancel_void && std::mem::take(&mut op.cancelled) && !matches!(op.outcome, Some(Ok(_))) {
+                op.outcome = None;
+                if let Kind::Step(step) = &mut op.kind {
+                    step.over = None;
+                }
+            }
+            if !op.is_open() || op.begun_at < cancelled_before {
+                continue;
+            }
+            match &mut op.kind {
+                Kind::Step(step) => {
+                    step.anew();
+                    op.outcome.clone_from(&step.over);
+                }
+                Kind::Wait { event: None, .. } if matches!(op.outcome, Some(Ok(_))) => op.outcome = None,
+                _ => {}
+            }
+        }
+        self.hand_out();
+        Ok(())
+    }
+
+    /// The void step of that id, if the code has not begun it again.
+    pub(super) fn void_step(&mut self, id: &StepId) -> Option<&mut Step> {
+        let steps = self.ops.iter_mut().rev().filter_map(|op| match &mut op.kind {
+            Kind::Step(step) => Some(&mut **step),
+            _ => None,
+        });
+        let mut same = steps.filter(|step| step.begun.step == *id);
+        same.next().filter(|step| step.void)
+    }
+}
