@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use stepwell_core::ids::Digest;
 
 use super::reads::{SqliteReads, all, one_run};
-use super::rows::unsigned;
+use super::rows::{signed, unsigned};
 use crate::error::{Result, StoreError};
 use crate::rows::{ModuleRow, RunRow};
 use crate::status::Status;
@@ -58,8 +58,11 @@ impl ClientReads for SqliteReads {
         })
     }
 
-    fn tokens(&self) -> Result<Vec<Token>> {
-        self.query(|connection| all(connection, TOKENS, [], token))
+    fn tokens(&self, after: Option<(u64, &str)>, limit: u32) -> Result<Vec<Token>> {
+        let sql = "SELECT id, principal, scopes, hash, created_at_ms, expires_at_ms FROM tokens
+                   WHERE (created_at_ms, id) > (?1, ?2) ORDER BY created_at_ms, id LIMIT ?3";
+        let (at_ms, id) = after.map_or((-1, ""), |(at_ms, id)| (signed(at_ms), id));
+        self.query(|connection| all(connection, sql, rusqlite::params![at_ms, id, limit], token))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs of a server: followed until they end, cancelled.
+//! Runs of a server: followed until they end.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use stepwell_core::error::Error;
 use stepwell_core::journal::entry::{Entry, Record};
 use stepwell_core::journal::print::printable;
 
-use super::client::{Client, Sent, ServerArgs, Unanswered, segment};
+use super::client::{Client, ServerArgs, Unanswered, segment};
 use crate::cli::exit::Exit;
 use crate::cli::render::Lines;
 
@@ -198,15 +198,4 @@ pub(crate) fn conclude(run: &Shown, json: bool) -> ExitCode {
             Exit::NotYet.into()
         }
     }
-}
-
-/// Asks a run to cancel.
-pub(crate) async fn cancel(server: &ServerArgs, run: &str, reason: Option<String>, json: bool) -> Result<(), ExitCode> {
-    let body = reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
-    let path = format!("/v1/runs/{}/cancel", segment(run));
-    let answer = Client::new(server)?.post(&path, Sent::json(&body, None)).await?;
-    if json {
-        anstream::println!("{answer}");
-    }
-    Ok(())
 }
