@@ -60,7 +60,7 @@ fn a_filter_finds_the_runs_and_no_other_is_asked() {
     let resumed = ask(&project, &server, &["resume", "--all", "--yes"]).expect_code(0);
     assert_eq!(names(&resumed), red);
     let of_status = ["terminate", "--status", "waiting", "--tag", "colour=blue", "--yes", "--reason", "no more blue"];
-    assert_eq!(names(&ask(&project, &server, &of_status).expect_code(0)), [blue.clone()]);
+    assert_eq!(names(&ask(&project, &server, &of_status).expect_code(0)), std::slice::from_ref(&blue));
     let end = server.ended(&blue);
     assert_eq!((&end["status"], &end["error"]["message"]), (&json!("terminated"), &json!("no more blue")));
     let none = ask(&project, &server, &["cancel", "--workflow", "nobody", "--yes"]).expect_code(0);
