@@ -341,3 +341,32 @@ fn help_has_the_exit_codes_and_an_example_of_each_command() {
         assert!(project.stepwell(&[command, "--help"]).expect_code(0).stdout.contains("Examples:"), "{command}");
     }
 }
+
+#[test]
+fn each_shell_has_its_completions() {
+    let project = Project::new();
+    for (shell, of_it) in
+        [("bash", "complete -F _stepwell"), ("zsh", "#compdef stepwell"), ("fish", "complete -c stepwell")]
+    {
+        let script = project.stepwell(&["completions", shell]).expect_code(0).stdout;
+        assert!(script.contains(of_it) && script.contains("dry-run"), "{shell}: {script}");
+    }
+    drop(project.stepwell(&["completions", "teapot"]).expect_code(2));
+}
+
+#[test]
+fn steps_are_of_a_directory_or_of_a_server_and_never_of_both() {
+    let project = Project::new();
+    let (dir, url) = (project.data_dir().display().to_string(), "http://127.0.0.1:1");
+    for command in [&["list"][..], &["resolve", "run_1", "charge", "--retry", "--evidence", "asked"]] {
+        let both = [&["steps"], command, &["--data-dir", &dir, "--url", url]].concat();
+        let refused = project.stepwell(&both).expect_code(2);
+        assert!(refused.stderr.contains("--url") && refused.stderr.contains("--data-dir"), "{refused:#?}");
+    }
+    // What is said on the command line goes before the environment: there is no such server, and no such directory.
+    let of_directory = project.spawn_with(&["steps", "list", "--data-dir", &dir], &[("STEPWELL_URL", url)]).wait();
+    assert!(of_directory.stderr.contains("there is no stepwell database"), "{of_directory:#?}");
+    let env = [("STEPWELL_DATA_DIR", &*dir), ("STEPWELL_TIMEOUT_MS", "100")];
+    let of_server = project.spawn_with(&["steps", "list", "--url", url], &env).wait().expect_code(6);
+    assert!(of_server.stderr.contains("no answer"), "{of_server:#?}");
+}

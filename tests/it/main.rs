@@ -2,7 +2,9 @@
 
 mod api_access;
 mod api_asks;
+mod api_bulk;
 mod api_client;
+mod api_compression;
 mod api_connections;
 mod api_faults;
 mod api_keys;

@@ -195,6 +195,25 @@ impl Api {
         answer(stream)
     }
 
+    /// GET with the answer's headers, names in lower case, and its body as the bytes that came. Of version 1.0, so that it is not in
+    /// chunks.
+    ///
+    /// # Panics
+    /// If there is no whole answer.
+    #[must_use]
+    pub fn get_bytes(&self, path: &str) -> (Vec<(String, String)>, Vec<u8>) {
+        let mut stream = self.connect().expect("the server takes connections");
+        let head = self.head("GET", path).replace("HTTP/1.1", "HTTP/1.0");
+        stream.write_all(format!("{head}\r\n").as_bytes()).expect("the request is taken");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("there is an answer");
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("the answer has a head");
+        let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+        let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
+        (headers, answer.split_off(end + 4))
+    }
+
     /// The lines of an endless answer, as they come.
     ///
     /// # Panics

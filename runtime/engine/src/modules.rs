@@ -212,7 +212,8 @@ pub(crate) fn description(loaded: &Loaded, instance_memory_bytes: usize) -> Valu
     json!({
         "workflows": workflows,
         "capabilities": {
-            "imports": loaded.module.imports(), "instanceMemoryBytes": instance_memory_bytes,
+            "imports": loaded.module.imports(), "closedImports": loaded.module.closed_imports(),
+            "memoryBytes": loaded.module.memory_bytes(), "instanceMemoryBytes": instance_memory_bytes,
             "destinations": destinations, "secrets": secrets,
         },
     })

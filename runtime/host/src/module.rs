@@ -235,6 +235,19 @@ impl Module {
         component.component_type().imports(component.engine()).map(|(import, _)| import.to_owned()).collect()
     }
 
+    /// Those of its imports behind which there is nothing: files, sockets, the environment, for toolchains that link them in.
+    #[must_use]
+    pub fn closed_imports(&self) -> Vec<String> {
+        let interface = |import: &str| import.split_once('@').map_or(import, |(interface, _)| interface).to_owned();
+        self.imports().into_iter().filter(|import| wasi::is_closed(&interface(import))).collect()
+    }
+
+    /// The memory that an instance of it has been seen to have, in bytes; at least what it begins with, once it has described itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes.load(Relaxed)
+    }
+
     /// Waits until there is memory for another instance of this, beside all that live. An instance that has described itself has
     /// shown how much that is.
     pub async fn admit(&self, host: &Host) -> Arc<MemoryShare> {

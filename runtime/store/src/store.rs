@@ -184,11 +184,11 @@ pub trait Reads: ClientReads {
     /// See [`Reads`].
     fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>>;
 
-    /// All modules, in the order of their digests.
+    /// Modules in the order of their digests: those that follow `after`, at most `limit`.
     ///
     /// # Errors
     /// See [`Reads`].
-    fn modules(&self) -> Result<Vec<ModuleRow>>;
+    fn modules(&self, after: Option<&Digest>, limit: u32) -> Result<Vec<ModuleRow>>;
 }
 
 /// Reads for answering clients. Every answer is from durable data only, as with [`Reads`].
@@ -247,11 +247,11 @@ pub trait ClientReads: Send + Sync {
     /// See [`Reads`].
     fn has_tokens(&self) -> Result<bool>;
 
-    /// All tokens, the earliest first.
+    /// Tokens, the earliest first: those that follow the one that was made then and has this name, at most `limit`.
     ///
     /// # Errors
     /// See [`Reads`].
-    fn tokens(&self) -> Result<Vec<Token>>;
+    fn tokens(&self, after: Option<(u64, &str)>, limit: u32) -> Result<Vec<Token>>;
 }
 
 /// The first events that a page holds.

@@ -43,6 +43,11 @@ impl Kind for Absent {
     }
 }
 
+/// Whether the interface, named without its version, is one of these.
+pub(crate) fn is_closed(interface: &str) -> bool {
+    CLOSED.contains(&interface)
+}
+
 /// Adds the interface as the module imports it, if it is one of these. Answers whether it is.
 pub(crate) fn close(
     linker: &mut Linker<Guest>,
@@ -51,7 +56,7 @@ pub(crate) fn close(
     import: &str,
     instance: &types::ComponentInstance,
 ) -> wasmtime::Result<bool> {
-    if !CLOSED.contains(&interface) {
+    if !is_closed(interface) {
         return Ok(false);
     }
     let mut closed = linker.instance(import)?;

@@ -15,7 +15,7 @@ use stepwell_core::contract::Level;
 use wasmtime::component::{Linker, Resource, ResourceTable};
 use wasmtime::{StoreContextMut, component::ResourceType};
 
-pub(crate) use closed::close;
+pub(crate) use closed::{close, is_closed};
 use lines::Lines;
 
 use crate::commands::Commands;

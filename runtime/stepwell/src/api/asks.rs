@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::ids::RunId;
+use stepwell_core::ids::{Digest, RunId};
 use stepwell_engine::{AskError, Asker, Engine, Granted, Refusal, RunRef, Said};
 use utoipa::ToSchema;
 
@@ -19,6 +19,7 @@ use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Name, Post};
 use super::retry::Void;
 use super::steer::Accepted;
+use super::workflows::has_workflow;
 
 /// Why it is asked.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -40,7 +41,7 @@ pub(crate) struct Why {
 )]
 pub(crate) async fn cancel(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     let reason = asked(&post, "cancelled")?;
-    ask(&app, name, &post, "cancel", |engine, run, by| async move { engine.cancel(&run, by, &reason).await }).await
+    ask(&app, name, &post, "cancel", |engine, run, by| async move { Ok(engine.cancel(&run, by, &reason).await?) }).await
 }
 
 /// End a run at once. No code of it runs any more; what may have happened stays unknown, and listed.
@@ -55,7 +56,7 @@ pub(crate) async fn cancel(State(app): State<App>, name: Name, post: Post) -> Re
 )]
 pub(crate) async fn terminate(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     let reason = asked(&post, "terminated")?;
-    ask(&app, name, &post, "terminate", |engine, run, by| async move { engine.terminate(&run, by, &reason).await })
+    ask(&app, name, &post, "terminate", |engine, run, by| async move { Ok(engine.terminate(&run, by, &reason).await?) })
         .await
 }
 
@@ -71,22 +72,47 @@ pub(crate) async fn terminate(State(app): State<App>, name: Name, post: Post) ->
 )]
 pub(crate) async fn pause(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     let reason = asked(&post, "paused")?;
-    ask(&app, name, &post, "pause", |engine, run, by| async move { engine.pause(&run, by, &reason).await }).await
+    ask(&app, name, &post, "pause", |engine, run, by| async move { Ok(engine.pause(&run, by, &reason).await?) }).await
+}
+
+/// Why a run is taken up again, and on what.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResumeOn {
+    /// For people.
+    #[allow(dead_code)] // Taken as with the others; the journal has who resumed a run, and no reason.
+    reason: Option<String>,
+    /// The module that the run is to go on with; its own where it is left out.
+    digest: Option<String>,
 }
 
 /// Take a run up again that was paused, or set aside by the engine.
+///
+/// With a `digest` it goes on with that module, if it replays on it as its journal has it. A run that is live is paused first.
 #[utoipa::path(
-    post, path = "/v1/runs/{id}/resume", tag = "runs", request_body(content = Option<Why>),
+    post, path = "/v1/runs/{id}/resume", tag = "runs", request_body(content = Option<ResumeOn>),
     params(("id" = String, Path, description = "The run"), super::openapi::KeyHeader),
     responses(
         (status = 202, description = "It goes on", body = Accepted),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is no such run"),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "It has ended, or its end is decided"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is no such run or module"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "It has ended, or its end is decided; or it is live on its module, or differs on the other one: the first difference is told"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "The module has no such workflow"),
     )
 )]
 pub(crate) async fn resume(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
-    asked(&post, "resumed")?;
-    ask(&app, name, &post, "resume", |engine, run, by| async move { engine.resume(&run, by, None).await }).await
+    post.principal.may(Scope::Run)?;
+    let on: ResumeOn = post.json_or_default()?;
+    let digest = on.digest.map(Digest::from_text);
+    let (shared, to) = (app.clone(), digest.clone());
+    ask(&app, name, &post, "resume", |engine, run, by| async move {
+        if let Some(digest) = &digest {
+            let row = engine.store().read().run(&run.id)?;
+            let row = row.ok_or_else(|| Problem::from(AskError::NoSuchRun(run.id.clone())))?;
+            has_workflow(&shared, digest, &row.workflow)?;
+        }
+        Ok(engine.resume(&run, by, to.as_ref()).await?)
+    })
+    .await
 }
 
 /// Why it is asked.
@@ -115,7 +141,7 @@ pub(super) fn asker(
 async fn ask<F, W>(app: &App, name: Name, post: &Post, what: &'static str, put: F) -> Result<Reply, Problem>
 where
     F: FnOnce(Engine, RunRef, Asker) -> W + Send + 'static,
-    W: Future<Output = Result<Granted, AskError>> + Send + 'static,
+    W: Future<Output = Result<Granted, Problem>> + Send + 'static,
 {
     let (shared, by) = (app.clone(), post.principal.name.clone());
     once(app, post.keyed.clone(), move |keyed| async move {

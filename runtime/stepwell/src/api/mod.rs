@@ -33,7 +33,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Description;
@@ -52,6 +55,9 @@ pub(crate) use tokens::{ROTATION_OVERLAP_MS, made as made_token};
 const LONGEST: Duration = Duration::from_secs(75);
 /// The same for what builds, compiles or replays.
 const LONGEST_OF_DEPLOYING: Duration = Duration::from_secs(600);
+/// Answers that are smaller are not compressed: it would save no packet. Tokens are among them, so that the length of an answer tells
+/// nothing of a secret in it.
+const COMPRESSED_FROM_BYTES: u64 = 1024;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 #[derive(OpenApi)]
@@ -110,6 +116,7 @@ pub(crate) fn router(app: &App) -> Router {
             Problem::new(ApiCode::MethodNotAllowed, "this path does not offer the method")
         })
         .fallback(|| async { Problem::new(ApiCode::NotFound, "there is nothing at this path; see /v1/openapi.json") })
+        .layer(compression())
         .layer(from_fn_with_state(app.clone(), metrics::count))
         .layer(from_fn(bounded))
         .layer(CatchPanicLayer::custom(|_| {
@@ -120,6 +127,13 @@ pub(crate) fn router(app: &App) -> Router {
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
         .layer(from_fn_with_state(app.clone(), refuse_when_stopping))
+}
+
+/// Compresses answers for clients that take gzip; never what is followed, whose events would wait in the compressor. Quickly rather
+/// than well, since it is done on the threads that answer.
+fn compression() -> CompressionLayer<impl Predicate> {
+    let what = SizeAbove::new(COMPRESSED_FROM_BYTES).and(NotForContentType::const_new("text/event-stream"));
+    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(what)
 }
 
 /// Nobody waits for ever: what a request has begun goes on without it.

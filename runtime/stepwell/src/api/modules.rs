@@ -17,7 +17,7 @@ use super::app::{App, blocking, now_ms};
 use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
-use super::request::{Caller, Name, OK, Post};
+use super::request::{Caller, Name, OK, Post, Query};
 
 /// A module, and what it may do.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,10 +34,31 @@ pub(crate) struct Module {
     #[schema(value_type = Vec<Object>)]
     workflows: Box<RawValue>,
     /// What it needs and may reach.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Capabilities)]
     capabilities: Box<RawValue>,
     /// Those of its workflows whose new runs start on it.
     active: Vec<String>,
+}
+
+/// What a module needs, and all that it may reach.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code)] // Describes what the engine writes of a module.
+pub(crate) struct Capabilities {
+    /// The interfaces that it imports. There is none that a workflow does not have: such a module is refused.
+    imports: Vec<String>,
+    /// Those behind which there is nothing: files, sockets, the environment, which toolchains link in.
+    #[schema(required = false)]
+    closed_imports: Vec<String>,
+    /// The memory that an instance has had once it had said which workflows it has, in bytes.
+    #[schema(required = false)]
+    memory_bytes: u64,
+    /// The most that an instance may have, in bytes.
+    instance_memory_bytes: u64,
+    /// Where its workflows together may send requests.
+    destinations: Vec<String>,
+    /// The secrets that they may use.
+    secrets: Vec<String>,
 }
 
 /// What is taken of a module's description, as it was written: a schema may be nested more deeply than a tree can be.
@@ -172,20 +193,30 @@ fn activation(name: &str, info: &ModuleInfo, at_ms: u64) -> Active {
 /// Modules in a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Modules {
+    /// In the order of their digests.
     modules: Vec<Module>,
+    /// Gives the next page, where there is one.
+    #[schema(required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    cursor: Option<Digest>,
 }
 
 /// List modules, in the order of their digests.
 #[utoipa::path(
-    get, path = "/v1/modules", tag = "modules",
-    responses((status = 200, description = "All of them", body = Modules))
+    get, path = "/v1/modules", tag = "modules", params(super::openapi::Page),
+    responses((status = 200, description = "A page", body = Modules))
 )]
-pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller) -> Result<Reply, Problem> {
+pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: Query) -> Result<Reply, Problem> {
     caller.may(Scope::Read)?;
+    query.only(&["limit", "cursor"])?;
+    let limit = query.page_limit()?;
+    let after = query.one("cursor")?.map(Digest::from_text);
     blocking(move || {
         let active = app.reads().active()?;
-        let modules = app.reads().modules()?.iter().map(|row| view(row, &active)).collect();
-        Ok(Reply::new(OK, Modules { modules }))
+        let rows = app.reads().modules(after.as_ref(), limit)?;
+        let cursor = rows.last().filter(|_| rows.len() == limit as usize).map(|row| row.digest.clone());
+        Ok(Reply::new(OK, Modules { modules: rows.iter().map(|row| view(row, &active)).collect(), cursor }))
     })
     .await
 }

@@ -15,6 +15,19 @@ pub(crate) struct KeyHeader {
     key: Option<String>,
 }
 
+/// Which part of a list.
+#[derive(IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code)] // Describes parameters that handlers read.
+pub(crate) struct Page {
+    /// At most so many; 100 where it is left out.
+    #[param(required = false, minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// The cursor of the page before.
+    #[param(required = false)]
+    cursor: Option<String>,
+}
+
 /// What any operation under `/v1` may answer, beside its own.
 const COMMON: [(&str, &str); 8] = [
     ("400", "A path, parameter, header or body that is not understood"),

@@ -25,6 +25,10 @@ const MAX_JSON_BYTES: usize = 8 * limits::MAX_VALUE_BYTES;
 /// How long a body may take to arrive.
 const BODY_SECONDS: u64 = 60;
 
+/// Things in a page where nobody says how many, and the largest page that may be asked for.
+const PAGE: u64 = 100;
+const MAX_PAGE: u64 = 1_000;
+
 /// A request that does something.
 pub(crate) struct Post {
     pub(crate) principal: Principal,
@@ -163,6 +167,24 @@ impl Query {
             }
             (first, _) => Ok(first.map(|(_, value)| value.as_str())),
         }
+    }
+
+    /// Whether something is asked for; it is not where nothing is said.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.one(name)? {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => {
+                let text = format!("{name} is {other:?}; true or false is taken");
+                Err(Problem::new(ApiCode::InvalidRequest, text))
+            }
+        }
+    }
+
+    /// How many things a page of a list has at most.
+    pub(crate) fn page_limit(&self) -> Result<u32, Problem> {
+        let limit = self.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
+        Ok(u32::try_from(limit).unwrap_or(u32::MAX))
     }
 
     /// A number within a range.

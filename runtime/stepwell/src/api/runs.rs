@@ -14,11 +14,6 @@ use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name, OK, Query, wait_ms};
 use super::views::{self, Run};
 
-/// Runs in a page.
-const PAGE: u64 = 100;
-/// The largest page that may be asked for.
-const MAX_PAGE: u64 = 1_000;
-
 /// A page of runs.
 #[derive(Debug, Serialize, ToSchema)]
 #[allow(dead_code)] // Describes what `list` writes.
@@ -40,6 +35,7 @@ pub(crate) struct Runs {
     params(
         ("workflow" = Option<String>, Query, description = "Only runs of this workflow"),
         ("status" = Option<views::RunStatus>, Query, description = "Only runs with this status"),
+        ("open" = Option<bool>, Query, description = "Only runs that have not ended"),
         ("runKey" = Option<String>, Query, description = "Only the run with this run key"),
         ("tag" = Option<Vec<String>>, Query, description = "Only runs with this tag, name=value; may be repeated"),
         ("sinceMs" = Option<u64>, Query, maximum = 9223372036854775807u64, description = "Only runs started at this time or later, in ms since the Unix epoch"),
@@ -74,7 +70,7 @@ pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: 
 }
 
 fn filter(query: &Query) -> Result<RunFilter, Problem> {
-    query.only(&["workflow", "status", "runKey", "tag", "sinceMs", "untilMs", "limit", "cursor"])?;
+    query.only(&["workflow", "status", "open", "runKey", "tag", "sinceMs", "untilMs", "limit", "cursor"])?;
     let invalid = |text: String| Problem::new(ApiCode::InvalidRequest, text);
     let status = match query.one("status")? {
         Some(text) => Some(text.parse::<Status>().map_err(|error| invalid(error.to_string()))?),
@@ -84,16 +80,17 @@ fn filter(query: &Query) -> Result<RunFilter, Problem> {
         let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         pair.ok_or_else(|| invalid(format!("tag is {text:?}; name=value is taken")))
     });
-    let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
+    let limit = query.page_limit()?;
     Ok(RunFilter {
         status,
+        open: query.flag("open")?,
         workflow: query.one("workflow")?.map(str::to_owned),
         run_key: query.one("runKey")?.map(str::to_owned),
         tags: tags.collect::<Result<_, _>>()?,
         since_ms: query.number("sinceMs", 0..=i64::MAX as u64)?,
         until_ms: query.number("untilMs", 0..=i64::MAX as u64)?,
         before: query.number("cursor", 0..=i64::MAX as u64)?.and_then(|key| i64::try_from(key).ok()),
-        limit: u32::try_from(limit).unwrap_or(u32::MAX),
+        limit,
         ..RunFilter::default()
     })
 }

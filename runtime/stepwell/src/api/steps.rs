@@ -20,11 +20,6 @@ use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Names, OK, Post, Query};
 use super::views::RunStatus;
 
-/// Steps in a page.
-const PAGE: u64 = 100;
-/// The largest page that may be asked for.
-const MAX_PAGE: u64 = 1_000;
-
 /// A step of unknown outcome.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -154,11 +149,7 @@ fn filter(query: &Query) -> Result<Filter, Problem> {
     if let Some(status) = query.one("status")?.filter(|status| *status != "unknown") {
         return invalid(format!("status is {status:?}; only steps of status unknown are listed"));
     }
-    let open = match query.one("open")? {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(other) => return invalid(format!("open is {other:?}; true or false is taken")),
-    };
+    let open = query.flag("open")?;
     let after = match query.one("cursor")? {
         None => None,
         Some(text) => match place(text) {
@@ -166,13 +157,13 @@ fn filter(query: &Query) -> Result<Filter, Problem> {
             None => return invalid(format!("cursor is {text:?}; the cursor of an earlier answer is taken")),
         },
     };
-    let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
+    let limit = query.page_limit()?;
     let runs = RunFilter {
         workflow: query.one("workflow")?.map(str::to_owned),
         open,
         unknown: true,
         before: after.map(|(run, op)| if op.is_some() { run.saturating_add(1) } else { run }),
-        limit: u32::try_from(limit).unwrap_or(u32::MAX),
+        limit,
         ..RunFilter::default()
     };
     Ok(Filter { runs, run: query.one("run")?.map(str::to_owned), after, limit: limit as usize })

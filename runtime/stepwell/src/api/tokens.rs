@@ -12,7 +12,7 @@ use super::app::{App, now_ms};
 use super::auth::{Scope, holds, new_secret, scopes_of, scopes_text, token_text};
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
-use super::request::{Caller, Name, OK, Post};
+use super::request::{Caller, Name, OK, Post, Query};
 
 /// A token to be made.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -51,7 +51,11 @@ pub(crate) struct TokenView {
 #[derive(Debug, Serialize, ToSchema)]
 #[allow(dead_code)] // Describes what `list` writes.
 pub(crate) struct Tokens {
+    /// The earliest first.
     tokens: Vec<TokenView>,
+    /// Gives the next page, where there is one.
+    #[schema(required = false)]
+    cursor: Option<String>,
 }
 
 fn view(token: &Token) -> Value {
@@ -145,13 +149,34 @@ async fn keep(
 
 /// List tokens, without their texts.
 #[utoipa::path(
-    get, path = "/v1/tokens", tag = "tokens",
-    responses((status = 200, description = "All of them", body = Tokens))
+    get, path = "/v1/tokens", tag = "tokens", params(super::openapi::Page),
+    responses((status = 200, description = "A page", body = Tokens))
 )]
-pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller) -> Result<Reply, Problem> {
+pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: Query) -> Result<Reply, Problem> {
     caller.may(Scope::Admin)?;
-    let tokens: Vec<Value> = app.reads().tokens()?.iter().map(view).collect();
-    Ok(Reply::new(OK, json!({ "tokens": tokens })))
+    query.only(&["limit", "cursor"])?;
+    let limit = query.page_limit()?;
+    let after = match query.one("cursor")? {
+        None => None,
+        Some(text) => Some(place(text).ok_or_else(|| {
+            Problem::new(
+                ApiCode::InvalidRequest,
+                format!("cursor is {text:?}; the cursor of an earlier answer is taken"),
+            )
+        })?),
+    };
+    let tokens = app.reads().tokens(after, limit)?;
+    let mut body = json!({ "tokens": tokens.iter().map(view).collect::<Vec<_>>() });
+    if let Some(last) = tokens.last().filter(|_| tokens.len() == limit as usize) {
+        body["cursor"] = format!("{}-{}", last.created_at_ms, last.id).into();
+    }
+    Ok(Reply::new(OK, body))
+}
+
+/// What a cursor says: when the last token of the page was made, and its name.
+fn place(cursor: &str) -> Option<(u64, &str)> {
+    let (at_ms, id) = cursor.split_once('-')?;
+    Some((at_ms.parse().ok().filter(|at_ms| *at_ms <= i64::MAX as u64)?, id))
 }
 
 fn find(app: &App, id: &str) -> Result<Token, Problem> {

@@ -147,7 +147,8 @@ pub(crate) async fn activate(State(app): State<App>, name: Name, post: Post) -> 
     .await
 }
 
-fn has_workflow(app: &App, digest: &Digest, workflow: &str) -> Result<(), Problem> {
+/// Refuses a module that is not there, or has no such workflow.
+pub(super) fn has_workflow(app: &App, digest: &Digest, workflow: &str) -> Result<(), Problem> {
     let row = app.reads().module_row(digest)?;
     let row = row.ok_or_else(|| Problem::new(ApiCode::NotFound, format!("there is no module {digest}")))?;
     #[derive(Deserialize, Default)]

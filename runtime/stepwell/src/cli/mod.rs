@@ -1,6 +1,7 @@
 //! The command line: its commands as data, and what they have in common.
 
 mod build;
+mod completions;
 mod conclude;
 mod exit;
 mod open;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use exit::Exit;
@@ -56,6 +57,8 @@ enum Command {
     Steps(steps::StepsArgs),
     /// Build a workflow's source to a WebAssembly component.
     Build(build::BuildArgs),
+    /// Print what a shell needs to complete the command line.
+    Completions(completions::CompletionsArgs),
 }
 
 /// Who it is that asks something of a run: whoever may write to the data directory.
@@ -98,6 +101,7 @@ pub(crate) fn main() -> ExitCode {
             Command::Token(args) => done(remote::token(args).await),
             Command::Serve(args) => serve::run(args).await,
             Command::Build(args) => build::run(args).await,
+            Command::Completions(args) => completions::run(&args, &mut Cli::command()),
         }
     });
     // Long enough for the tasks to end, and with them the database to be closed in order; not for a thread in a long compilation.

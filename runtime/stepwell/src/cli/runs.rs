@@ -1,4 +1,5 @@
-//! `stepwell runs`: looks at runs in a data directory, also while another process drives them; follows, cancels and retries those of a server.
+//! `stepwell runs`: looks at runs in a data directory, also while another process drives them; follows those of a server, and asks
+//! something of them.
 
 use std::process::ExitCode;
 
@@ -11,7 +12,7 @@ use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status, StoreError}
 
 use super::DataDir;
 use super::exit::Exit;
-use super::remote::{self, ServerArgs};
+use super::remote::{self, Ask, AskArgs, ServerArgs};
 use super::render::{self, clock};
 use crate::api::RetryOf;
 
@@ -23,7 +24,9 @@ Examples:
   stepwell runs show run_0198c1a2b3c4d5e6f708192a3b4c5d6e
   stepwell runs journal run_0198c1a2b3c4d5e6f708192a3b4c5d6e --json
   stepwell runs watch run_0198c1a2b3c4d5e6f708192a3b4c5d6e
-  stepwell runs retry run_0198c1a2b3c4d5e6f708192a3b4c5d6e --reason 'the bank is back'")]
+  stepwell runs cancel --workflow checkout --tag shop=berlin --reason 'the shop has closed'
+  stepwell runs retry run_0198c1a2b3c4d5e6f708192a3b4c5d6e --reason 'the bank is back'
+  stepwell runs resume run_0198c1a2b3c4d5e6f708192a3b4c5d6e --digest \"$DIGEST\"")]
 pub(super) struct RunsArgs {
     #[command(subcommand)]
     command: RunsCommand,
@@ -69,18 +72,19 @@ enum RunsCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Cancel a run of a server: its workflow is told, may clean up, and ends.
-    Cancel {
-        /// The run.
-        run: String,
-        /// Why; the run's error has it.
-        #[arg(long)]
-        reason: Option<String>,
-        /// Print the answer as JSON.
-        #[arg(long)]
-        json: bool,
+    /// Cancel runs of a server: their workflows are told, may clean up, and end.
+    Cancel(AskArgs),
+    /// End runs of a server at once. No code of theirs runs any more; what may have happened stays unknown, and listed.
+    Terminate(AskArgs),
+    /// Pause runs of a server: no attempt starts, no timer fires until they are resumed.
+    Pause(AskArgs),
+    /// Take runs of a server up again that were paused or set aside.
+    Resume {
+        /// Go on with this module, if the run replays clean on it. One that is live is paused first.
+        #[arg(long, value_name = "DIGEST")]
+        digest: Option<String>,
         #[command(flatten)]
-        server: ServerArgs,
+        ask: AskArgs,
     },
     /// Retry a failed run of a server: it is taken back to the failure that ended it, and the steps that failed are attempted again
     /// under the keys that they had.
@@ -128,7 +132,10 @@ pub(super) async fn run(args: RunsArgs) -> ExitCode {
         RunsCommand::Watch { run, json, server } => {
             return remote::watch(&server, &run, json).await.unwrap_or_else(|exit| exit);
         }
-        RunsCommand::Cancel { run, reason, json, server } => remote::cancel(&server, &run, reason, json).await,
+        RunsCommand::Cancel(args) => remote::ask(Ask::Cancel, args, None).await,
+        RunsCommand::Terminate(args) => remote::ask(Ask::Terminate, args, None).await,
+        RunsCommand::Pause(args) => remote::ask(Ask::Pause, args, None).await,
+        RunsCommand::Resume { digest, ask } => remote::ask(Ask::Resume, ask, digest).await,
         RunsCommand::Retry { run, from_step, digest, confirm, reason, json, server } => {
             remote::retry(&server, &run, &RetryOf { reason, from_step, digest, confirm }, json).await
         }

@@ -1,5 +1,6 @@
 //! `stepwell steps`: steps of unknown outcome in a data directory or on a server, and what a person has found out of them.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
@@ -12,10 +13,10 @@ use stepwell_engine::store::{self, Reads, RunFilter, RunRow};
 use stepwell_engine::{AskError, Finding, RunRef, UnknownStep, found_error};
 
 use super::exit::Exit;
-use super::remote::{self, NamedServerArgs, Word};
+use super::remote::{self, Place, PlaceArgs, ServerArgs, Word};
 use super::render::clock;
 use super::stdout::Stdout;
-use super::{BY, DataDir, DurabilityArg, open};
+use super::{BY, DurabilityArg, open};
 use crate::api::{ResolvedStep, Unknown};
 
 /// Arguments of `stepwell steps`.
@@ -46,9 +47,7 @@ enum StepsCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        data_dir: DataDir,
-        #[command(flatten)]
-        server: NamedServerArgs,
+        place: PlaceArgs,
     },
     /// Say what became of a step whose outcome is unknown. It is recorded with the evidence, and the run goes on with it: on a server
     /// at once, in a data directory when it is resumed with `stepwell run --resume RUN`.
@@ -81,20 +80,17 @@ struct ResolveArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    data_dir: DataDir,
-    #[command(flatten)]
-    server: NamedServerArgs,
+    place: PlaceArgs,
 }
 
 pub(super) async fn run(args: StepsArgs) -> ExitCode {
     let answer = match args.command {
-        StepsCommand::List { run, all, json, data_dir, server } => {
+        StepsCommand::List { run, all, json, place } => {
             let mut stdout = Stdout::default();
-            match server.server() {
-                Some(server) => {
-                    remote::steps(&server, run.as_deref(), !all, |step| show(&mut stdout, step, json)).await
-                }
-                None => list(&data_dir, run.as_deref(), all, |step| show(&mut stdout, step, json)),
+            let show = |step: &Unknown| show(&mut stdout, step, json);
+            match place.place() {
+                Place::Server(server) => remote::steps(&server, run.as_deref(), !all, show).await,
+                Place::Directory(directory) => list(&directory, run.as_deref(), all, show),
             }
         }
         StepsCommand::Resolve(args) => resolve(args).await,
@@ -105,26 +101,23 @@ pub(super) async fn run(args: StepsArgs) -> ExitCode {
     }
 }
 
-fn list(data_dir: &DataDir, run: Option<&str>, all: bool, mut show: impl FnMut(&Unknown)) -> Result<(), ExitCode> {
-    let reads = store::read_only(&data_dir.data_dir).map_err(|error| Exit::Usage.with(error))?;
+fn list(directory: &Path, run: Option<&str>, all: bool, mut show: impl FnMut(&Unknown)) -> Result<(), ExitCode> {
+    let reads = store::read_only(directory).map_err(|error| Exit::Usage.with(error))?;
     let failed = |error| Exit::Failed.with(error);
-    let rows =
-        match run {
-            Some(run) => {
-                let row = reads.run(&RunId::new(run)).map_err(failed)?;
-                vec![row.ok_or_else(|| {
-                    Exit::Usage.with(format!("there is no run {run} in {}", data_dir.data_dir.display()))
-                })?]
+    let rows = match run {
+        Some(run) => {
+            let row = reads.run(&RunId::new(run)).map_err(failed)?;
+            vec![row.ok_or_else(|| Exit::Usage.with(format!("there is no run {run} in {}", directory.display())))?]
+        }
+        None => {
+            let filter = RunFilter { unknown: true, open: !all, limit: u32::MAX, ..RunFilter::default() };
+            let list = reads.runs(&filter).map_err(failed)?;
+            for run in list.unreadable {
+                anstream::eprintln!("run number {} cannot be read: {}", run.key, printable(&run.reason));
             }
-            None => {
-                let filter = RunFilter { unknown: true, open: !all, limit: u32::MAX, ..RunFilter::default() };
-                let list = reads.runs(&filter).map_err(failed)?;
-                for run in list.unreadable {
-                    anstream::eprintln!("run number {} cannot be read: {}", run.key, printable(&run.reason));
-                }
-                list.runs
-            }
-        };
+            list.runs
+        }
+    };
     for row in rows {
         // A run that cannot be read hides no other.
         match unknown(&reads, &row) {
@@ -168,25 +161,16 @@ async fn resolve(args: ResolveArgs) -> Result<(), ExitCode> {
         return Err(Exit::Usage.with("--evidence: say how you found it out; it stands in the journal"));
     }
     let mut stdout = Stdout::default();
-    if let Some(server) = args.server.server() {
-        if args.by.is_some() {
-            return Err(Exit::Usage.with("--by: the server knows who you are by your token"));
-        }
-        let word = match (&value, &args.failed) {
-            (Some(value), _) => Word::Succeeded(value),
-            (None, Some(message)) => Word::Failed(message),
-            (None, None) => Word::Retry,
-        };
-        let resolved = remote::resolve_step(&server, (&args.run, &args.step), word, &args.evidence).await?;
-        said(&mut stdout, args.json, &resolved);
-        return Ok(());
-    }
+    let directory = match args.place.place() {
+        Place::Directory(directory) => directory,
+        Place::Server(server) => return resolve_there(&args, &server, value.as_ref(), &mut stdout).await,
+    };
     let finding = match (value, &args.failed) {
         (Some(value), _) => Finding::Succeeded(value),
         (None, Some(message)) => Finding::Failed(found_error(message)),
         (None, None) => Finding::Retry,
     };
-    let resolved = resolve_here(&args, finding).await?;
+    let resolved = resolve_here(&args, &directory, finding).await?;
     said(&mut stdout, args.json, &resolved);
     if !args.json {
         anstream::eprintln!("To go on with the run: stepwell run --resume {}", args.run);
@@ -194,14 +178,31 @@ async fn resolve(args: ResolveArgs) -> Result<(), ExitCode> {
     Ok(())
 }
 
-async fn resolve_here(args: &ResolveArgs, finding: Finding) -> Result<ResolvedStep, ExitCode> {
+async fn resolve_there(
+    args: &ResolveArgs,
+    server: &ServerArgs,
+    value: Option<&Json>,
+    stdout: &mut Stdout,
+) -> Result<(), ExitCode> {
+    if args.by.is_some() {
+        return Err(Exit::Usage.with("--by: the server knows who you are by your token"));
+    }
+    let word = match (value, &args.failed) {
+        (Some(value), _) => Word::Succeeded(value),
+        (None, Some(message)) => Word::Failed(message),
+        (None, None) => Word::Retry,
+    };
+    let resolved = remote::resolve_step(server, (&args.run, &args.step), word, &args.evidence).await?;
+    said(stdout, args.json, &resolved);
+    Ok(())
+}
+
+async fn resolve_here(args: &ResolveArgs, directory: &Path, finding: Finding) -> Result<ResolvedStep, ExitCode> {
     let outside = open::Outside { secrets: &[], allow_net: &[] };
-    let engine =
-        open::engine(&args.data_dir.data_dir, DurabilityArg::Disk, &outside, |settings| settings.drives = false)?;
+    let engine = open::engine(directory, DurabilityArg::Disk, &outside, |settings| settings.drives = false)?;
     let row = engine.run(&RunId::new(&args.run)).map_err(|error| Exit::Failed.with(error))?;
-    let row = row.ok_or_else(|| {
-        Exit::Usage.with(format!("there is no run {} in {}", args.run, args.data_dir.data_dir.display()))
-    })?;
+    let none = || Exit::Usage.with(format!("there is no run {} in {}", args.run, directory.display()));
+    let row = row.ok_or_else(none)?;
     let run = RunRef { id: row.run, key: row.key };
     let by = args.by.as_deref().unwrap_or(BY);
     let resolved = engine.resolve(&run, &args.step, finding, &args.evidence, by).await;

@@ -59,9 +59,11 @@ impl ClientReads for MemoryReads {
         Ok(!self.state().tokens.is_empty())
     }
 
-    fn tokens(&self) -> Result<Vec<Token>> {
+    fn tokens(&self, after: Option<(u64, &str)>, limit: u32) -> Result<Vec<Token>> {
         let mut tokens: Vec<_> = self.state().tokens.values().cloned().collect();
+        tokens.retain(|token| after.is_none_or(|after| (token.created_at_ms, token.id.as_str()) > after));
         tokens.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));
+        tokens.truncate(limit as usize);
         Ok(tokens)
     }
 }

@@ -119,9 +119,10 @@ impl Reads for MemoryReads {
         Ok(self.state().modules.get(digest).map(|module| module.bytes.clone()))
     }
 
-    fn modules(&self) -> Result<Vec<ModuleRow>> {
+    fn modules(&self, after: Option<&Digest>, limit: u32) -> Result<Vec<ModuleRow>> {
         let state = self.state();
-        Ok(state.modules.values().map(module_row).collect())
+        let following = state.modules.iter().filter(|(digest, _)| after.is_none_or(|after| *digest > after));
+        Ok(following.take(limit as usize).map(|(_, module)| module_row(module)).collect())
     }
 }
 

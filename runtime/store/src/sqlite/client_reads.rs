@@ -6,7 +6,7 @@ use stepwell_core::ids::Digest;
 
 use super::forget;
 use super::reads::{SqliteReads, all, one_run};
-use super::rows::unsigned;
+use super::rows::{signed, unsigned};
 use crate::error::{Result, StoreError};
 use crate::rows::{EndedRun, ModuleRow, RunKey, RunRow};
 use crate::status::Status;
@@ -66,8 +66,11 @@ impl ClientReads for SqliteReads {
         })
     }
 
-    fn tokens(&self) -> Result<Vec<Token>> {
-        self.query(|connection| all(connection, TOKENS, [], token))
+    fn tokens(&self, after: Option<(u64, &str)>, limit: u32) -> Result<Vec<Token>> {
+        let sql = "SELECT id, principal, scopes, hash, created_at_ms, expires_at_ms FROM tokens
+                   WHERE (created_at_ms, id) > (?1, ?2) ORDER BY created_at_ms, id LIMIT ?3";
+        let (at_ms, id) = after.map_or((-1, ""), |(at_ms, id)| (signed(at_ms), id));
+        self.query(|connection| all(connection, sql, rusqlite::params![at_ms, id, limit], token))
     }
 }
 

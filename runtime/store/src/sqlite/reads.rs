@@ -143,9 +143,10 @@ impl Reads for SqliteReads {
         })
     }
 
-    fn modules(&self) -> Result<Vec<ModuleRow>> {
-        let sql = "SELECT digest, added_at_ms, size_bytes, description FROM modules ORDER BY digest";
-        self.0.query(|connection| all(connection, sql, [], module_row))
+    fn modules(&self, after: Option<&Digest>, limit: u32) -> Result<Vec<ModuleRow>> {
+        let sql = "SELECT digest, added_at_ms, size_bytes, description FROM modules WHERE digest > ?1 ORDER BY digest LIMIT ?2";
+        let after = after.map_or("", Digest::as_str);
+        self.0.query(|connection| all(connection, sql, params![after, limit], module_row))
     }
 }
 

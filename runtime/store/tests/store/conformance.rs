@@ -327,9 +327,17 @@ fn modules_are_kept_once(subject: Subject) {
     assert_eq!(store.read().module(&Digest::of(b"one")).unwrap(), Some(b"one".to_vec()));
     assert_eq!(store.read().module(&Digest::of(b"two")).unwrap(), None);
     let mut rows: Vec<_> =
-        store.read().modules().unwrap().into_iter().map(|row| (row.added_at_ms, row.size_bytes)).collect();
+        store.read().modules(None, 9).unwrap().into_iter().map(|row| (row.added_at_ms, row.size_bytes)).collect();
     rows.sort_unstable();
     assert_eq!(rows, [(1, 3), (3, 5)]);
+    let page = |after: Option<&Digest>| {
+        store.read().modules(after, 1).unwrap().into_iter().map(|row| row.digest).collect::<Vec<_>>()
+    };
+    let mut digests = [Digest::of(b"one"), Digest::of(b"three")];
+    digests.sort();
+    assert_eq!(page(None), digests[..1]);
+    assert_eq!(page(Some(&digests[0])), digests[1..]);
+    assert_eq!(page(Some(&digests[1])), []);
 }
 
 fn any_bytes_and_any_text_come_back(subject: Subject) {

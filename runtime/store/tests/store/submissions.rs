@@ -189,7 +189,7 @@ fn a_workflow_is_activated_once_by_an_upload(subject: Subject) {
     let active = store.read().active_of("w").unwrap().unwrap();
     assert_eq!((active.digest, active.activated_at_ms), (Digest::of(b"first"), 3));
     assert_eq!(store.read().active().unwrap().len(), 1);
-    assert_eq!(store.read().modules().unwrap().len(), 1);
+    assert_eq!(store.read().modules(None, 9).unwrap().len(), 1);
     assert_eq!(store.read().active_of("v").unwrap(), None);
 }
 
@@ -204,11 +204,15 @@ fn tokens_end(subject: Subject) {
         expires_at_ms: None,
     };
     submit(store, vec![Action::AddToken(token("b", 1)), Action::AddToken(token("a", 2))], None).unwrap();
-    assert_eq!(store.read().tokens().unwrap(), [token("b", 1), token("a", 2)]);
+    submit(store, vec![Action::AddToken(token("c", 1))], None).unwrap();
+    let page = |after: Option<(u64, &str)>| store.read().tokens(after, 2).unwrap();
+    assert_eq!(page(None), [token("b", 1), token("c", 1)]);
+    assert_eq!(page(Some((1, "b"))), [token("c", 1), token("a", 2)]);
+    assert_eq!(page(Some((2, "a"))), []);
     submit(store, vec![Action::ExpireToken { id: "a".into(), at_ms: 7 }], None).unwrap();
     assert_eq!(store.read().token("a").unwrap().unwrap().expires_at_ms, Some(7));
     assert_eq!(store.read().token("b").unwrap(), Some(token("b", 1)));
-    assert_eq!(store.read().token("c").unwrap(), None);
+    assert_eq!(store.read().token("none").unwrap(), None);
     // An end that is set comes no later for it.
     submit(store, vec![Action::ExpireToken { id: "a".into(), at_ms: 9 }], None).unwrap();
     assert_eq!(store.read().token("a").unwrap().unwrap().expires_at_ms, Some(7));
@@ -217,12 +221,12 @@ fn tokens_end(subject: Subject) {
     // A name is taken once, and what has ended is not there for a submission that needs it; nothing of such a one is kept.
     let refused = |actions| submit(store, actions, None).unwrap_err();
     assert_eq!(refused(vec![Action::AddToken(token("b", 3))]), StoreError::TokenExists("b".into()));
-    for (id, at_ms) in [("a", 5), ("a", 6), ("c", 0)] {
+    for (id, at_ms) in [("a", 5), ("a", 6), ("none", 0)] {
         let actions = vec![Action::AddToken(token("d", 4)), Action::NeedToken { id: id.into(), at_ms }];
         assert_eq!(refused(actions), StoreError::NoSuchToken(id.into()));
     }
     submit(store, vec![Action::NeedToken { id: "a".into(), at_ms: 4 }], None).unwrap();
-    assert_eq!(store.read().tokens().unwrap().len(), 2);
+    assert_eq!(store.read().tokens(None, 9).unwrap().len(), 3);
 }
 
 fn the_last_token_of_a_scope_is_spared(subject: Subject) {

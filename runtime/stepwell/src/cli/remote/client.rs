@@ -1,6 +1,7 @@
 //! Speaking to a server: one address, one token, and a key for everything that does something, so that it can be repeated when the
 //! connection breaks.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,21 +28,39 @@ pub(crate) struct ServerArgs {
     pub(crate) token: Option<String>,
 }
 
-/// A server where one is named: the command works on a data directory otherwise.
+/// A data directory, or a server where one is named.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct NamedServerArgs {
-    /// A server's address: ask it, and not the data directory.
-    #[arg(long, value_name = "URL", env = "STEPWELL_URL")]
+pub(crate) struct PlaceArgs {
+    /// Directory with the runs, their journals and the compiled modules; `.stepwell` where nothing is said. [env: STEPWELL_DATA_DIR]
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    data_dir: Option<PathBuf>,
+    /// A server's address: ask it, and not the data directory. [env: STEPWELL_URL]
+    #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// The token to use there.
     #[arg(long, value_name = "TOKEN", env = "STEPWELL_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
 
-impl NamedServerArgs {
-    /// The server, if one is named.
-    pub(crate) fn server(&self) -> Option<ServerArgs> {
-        Some(ServerArgs { url: self.url.clone()?, token: self.token.clone() })
+/// Where a command works.
+pub(crate) enum Place {
+    Directory(PathBuf),
+    Server(ServerArgs),
+}
+
+impl PlaceArgs {
+    /// What the command line names goes before what the environment names, and there a server before a directory.
+    pub(crate) fn place(&self) -> Place {
+        let server = |url| Place::Server(ServerArgs { url, token: self.token.clone() });
+        let of_env = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        match (&self.url, &self.data_dir) {
+            (Some(url), _) => server(url.clone()),
+            (None, Some(directory)) => Place::Directory(directory.clone()),
+            (None, None) => match of_env("STEPWELL_URL") {
+                Some(url) => server(url.to_string_lossy().into_owned()),
+                None => Place::Directory(of_env("STEPWELL_DATA_DIR").unwrap_or_else(|| ".stepwell".into()).into()),
+            },
+        }
     }
 }
 
@@ -109,6 +128,17 @@ impl Client {
         Ok(tree(&self.ask(Method::GET, path, None, false).await?))
     }
 
+    /// All things of a list, page by page, each given to `show`. `path` has no query.
+    pub(crate) async fn list(&self, path: &str, name: &str, mut show: impl FnMut(&Value)) -> Result<(), ExitCode> {
+        let mut cursor = String::new();
+        loop {
+            let page = self.get(&format!("{path}?limit=1000{cursor}")).await?;
+            page[name].as_array().into_iter().flatten().for_each(&mut show);
+            let Some(next) = page["cursor"].as_str() else { return Ok(()) };
+            cursor = format!("&cursor={}", segment(next));
+        }
+    }
+
     pub(crate) async fn post(&self, path: &str, sent: Sent<'_>) -> Result<Value, ExitCode> {
         Ok(tree(&self.ask(Method::POST, path, Some(&sent), false).await?))
     }
@@ -124,7 +154,8 @@ impl Client {
 
     /// An answer as it comes, for what has no end of its own.
     pub(crate) async fn stream(&self, path: &str, last_id: Option<u64>) -> Result<Incoming, Unanswered> {
-        let mut request = self.request(&Method::GET, path, None).map_err(Unanswered::Said)?;
+        let made = self.request(&Method::GET, path, None);
+        let mut request = made.map_err(|failure| Unanswered::Said(failure.told()))?;
         if let Some(id) = last_id {
             request.headers_mut().insert("last-event-id", id.into());
         }
@@ -140,7 +171,7 @@ impl Client {
         if is_passing(status, &body, true) {
             return Err(Unanswered::Broken(said(status, &body)));
         }
-        Err(Unanswered::Said(refused(status, &body)))
+        Err(Unanswered::Said(refused(status, &body).told()))
     }
 
     /// How long the stream's next bytes may take.
@@ -155,6 +186,19 @@ impl Client {
         sent: Option<&Sent<'_>>,
         has_key_option: bool,
     ) -> Result<String, ExitCode> {
+        self.tried(method, path, sent).await.map_err(|failure| {
+            let exit = failure.told();
+            self.tell_key(sent, has_key_option && failure.perhaps_done);
+            exit
+        })
+    }
+
+    /// The same for one of many: whoever asks says what has failed.
+    pub(crate) async fn try_post(&self, path: &str, sent: &Sent<'_>) -> Result<Value, Failure> {
+        self.tried(Method::POST, path, Some(sent)).await.map(|body| tree(&body))
+    }
+
+    async fn tried(&self, method: Method, path: &str, sent: Option<&Sent<'_>>) -> Result<String, Failure> {
         let repeatable = method != Method::POST || sent.is_some_and(|sent| sent.key.is_some());
         let deploys = path == "/v1/modules" || path.ends_with("/activate");
         let limit = self.timeout.unwrap_or(if deploys { DEPLOY_TIMEOUT } else { ANSWER_TIMEOUT });
@@ -174,10 +218,8 @@ impl Client {
                 }
                 Ok(Answered { status, body, pause }) => {
                     if last || !is_passing(status, &body, repeatable) {
-                        let exit = refused(status, &body);
                         perhaps_done |= status.is_server_error();
-                        self.tell_key(sent, has_key_option && perhaps_done);
-                        return Err(exit);
+                        return Err(Failure { perhaps_done, ..refused(status, &body) });
                     }
                     perhaps_done |= status == StatusCode::GATEWAY_TIMEOUT;
                     (String::new(), pause)
@@ -188,9 +230,8 @@ impl Client {
                 }
             };
             if last {
-                let exit = Exit::Failed.with(format!("no answer from {}: {why}", self.base));
-                self.tell_key(sent, has_key_option && perhaps_done);
-                return Err(exit);
+                let said = format!("no answer from {}: {why}", self.base);
+                return Err(Failure { exit: Exit::Failed, said, status: None, code: String::new(), perhaps_done });
             }
             tokio::time::sleep(pause.unwrap_or(Duration::from_millis(100 << attempt))).await;
             attempt += 1;
@@ -216,7 +257,7 @@ impl Client {
         }
     }
 
-    fn request(&self, method: &Method, path: &str, sent: Option<&Sent<'_>>) -> Result<Request<Full<Bytes>>, ExitCode> {
+    fn request(&self, method: &Method, path: &str, sent: Option<&Sent<'_>>) -> Result<Request<Full<Bytes>>, Failure> {
         let mut request = Request::builder().method(method.clone()).uri(format!("{}{path}", self.base));
         if let Some(token) = &self.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
@@ -228,8 +269,35 @@ impl Client {
             }
         }
         let body = sent.map(|sent| Bytes::from(sent.body.clone())).unwrap_or_default();
-        let invalid = |error: http::Error| Exit::Usage.with(format!("the request cannot be made: {error}"));
+        let invalid = |error: http::Error| Failure {
+            exit: Exit::Usage,
+            said: format!("the request cannot be made: {error}"),
+            status: None,
+            code: String::new(),
+            perhaps_done: false,
+        };
         request.body(Full::new(body)).map_err(invalid)
+    }
+}
+
+/// Why something is not done.
+pub(crate) struct Failure {
+    /// How a command ends with it.
+    pub(crate) exit: Exit,
+    /// What the server has said, or why it has said nothing.
+    pub(crate) said: String,
+    /// Of an answer.
+    pub(crate) status: Option<StatusCode>,
+    /// Of a refusal.
+    pub(crate) code: String,
+    /// Whether it may have been done all the same.
+    pub(crate) perhaps_done: bool,
+}
+
+impl Failure {
+    /// The exit code, after a word on why.
+    pub(crate) fn told(&self) -> ExitCode {
+        self.exit.with(&self.said)
     }
 }
 
@@ -265,10 +333,12 @@ fn is_passing(status: StatusCode, body: &[u8], repeatable: bool) -> bool {
         || status == StatusCode::CONFLICT && in_progress()
 }
 
-/// The exit of a request that was refused, after a word on why.
-fn refused(status: StatusCode, body: &[u8]) -> ExitCode {
+/// An answer that is a refusal.
+fn refused(status: StatusCode, body: &[u8]) -> Failure {
     let exit = if status.is_server_error() { Exit::Failed } else { Exit::Usage };
-    exit.with(said(status, body))
+    let problem: Value = serde_json::from_slice(body).unwrap_or_default();
+    let code = problem["code"].as_str().unwrap_or_default().to_owned();
+    Failure { exit, said: said(status, body), status: Some(status), code, perhaps_done: status.is_server_error() }
 }
 
 /// What the server said.

@@ -1,5 +1,7 @@
 //! The commands that are clients of a server.
 
+mod asks;
+mod bulk;
 mod client;
 mod deploy;
 mod events;
@@ -9,11 +11,12 @@ mod start;
 mod steps;
 mod token;
 
-pub(super) use client::{NamedServerArgs, ServerArgs};
+pub(super) use asks::{Ask, AskArgs, ask};
+pub(super) use client::{Place, PlaceArgs, ServerArgs};
 pub(super) use deploy::{DeployArgs, deploy};
 pub(super) use events::{EventsArgs, events};
 pub(super) use modules::{ModulesArgs, modules};
-pub(super) use runs::{cancel, retry, watch};
+pub(super) use runs::{retry, watch};
 pub(super) use start::{StartArgs, start};
 pub(super) use steps::{Word, resolve_step, steps};
 pub(super) use token::{TokenArgs, token};

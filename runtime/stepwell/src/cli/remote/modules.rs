@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use stepwell_core::journal::print::printable;
 
 use super::client::{Client, Sent, ServerArgs, segment};
 
@@ -58,21 +59,21 @@ struct Common {
 pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
     match args.command {
         ModulesCommand::List(common) => {
-            let list = Client::new(&common.server)?.get("/v1/modules").await?;
-            for module in list["modules"].as_array().into_iter().flatten() {
+            let show = |module: &Value| {
                 if common.json {
                     anstream::println!("{module}");
                 } else {
                     anstream::println!("{}  {}", module["digest"].as_str().unwrap_or_default(), names(module));
                 }
-            }
+            };
+            Client::new(&common.server)?.list("/v1/modules", "modules", show).await?;
         }
         ModulesCommand::Show { digest, common } => {
             let module = Client::new(&common.server)?.get(&format!("/v1/modules/{}", segment(&digest))).await?;
             if common.json {
                 anstream::println!("{module}");
             } else {
-                anstream::println!("{module:#}");
+                describe(&module);
             }
         }
         ModulesCommand::Activate { workflow, digest, dry_run, common } => {
@@ -90,6 +91,28 @@ pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
         }
     }
     Ok(())
+}
+
+/// A module for people: what it has, what it needs and all that it may reach.
+fn describe(module: &Value) {
+    let of = &module["capabilities"];
+    let texts = |list: &Value| {
+        let texts: Vec<&str> = list.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if texts.is_empty() { "none".to_owned() } else { printable(&texts.join(", ")) }
+    };
+    let line = |name: &str, value: String| anstream::println!("{name:<14}{value}");
+    line("module", module["digest"].as_str().unwrap_or_default().to_owned());
+    line("size", format!("{} bytes", module["sizeBytes"]));
+    for workflow in module["workflows"].as_array().into_iter().flatten() {
+        let name = workflow["name"].as_str().unwrap_or_default();
+        let active = module["active"].as_array().is_some_and(|active| active.contains(&json!(name)));
+        line("workflow", printable(&format!("{name}{}", if active { " (active)" } else { "" })));
+        line("  may reach", texts(&workflow["destinations"]));
+        line("  secrets", texts(&workflow["secrets"]));
+    }
+    line("imports", texts(&of["imports"]));
+    line("  of these", format!("nothing behind: {}", texts(&of["closedImports"])));
+    line("memory", format!("{} bytes, at most {}", of["memoryBytes"], of["instanceMemoryBytes"]));
 }
 
 fn names(module: &Value) -> String {

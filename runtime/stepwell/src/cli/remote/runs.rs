@@ -1,4 +1,4 @@
-//! Runs of a server: followed until they end, cancelled, retried.
+//! Runs of a server: followed until they end, and retried.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -200,17 +200,6 @@ pub(crate) fn conclude(run: &Shown, json: bool) -> ExitCode {
             Exit::NotYet.into()
         }
     }
-}
-
-/// Asks a run to cancel.
-pub(crate) async fn cancel(server: &ServerArgs, run: &str, reason: Option<String>, json: bool) -> Result<(), ExitCode> {
-    let body = reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
-    let path = format!("/v1/runs/{}/cancel", segment(run));
-    let answer = Client::new(server)?.post(&path, Sent::json(&body, None)).await?;
-    if json {
-        anstream::println!("{answer}");
-    }
-    Ok(())
 }
 
 /// Takes a failed run up again.

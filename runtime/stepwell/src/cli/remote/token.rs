@@ -82,15 +82,15 @@ pub(crate) async fn token(args: TokenArgs) -> Result<(), ExitCode> {
             show(&secret(&common.server, "/v1/tokens", &body).await?, common.json);
         }
         TokenCommand::List(common) => {
-            let list = Client::new(&common.server)?.get("/v1/tokens").await?;
-            for token in list["tokens"].as_array().into_iter().flatten() {
+            let show = |token: &Value| {
                 if common.json {
                     anstream::println!("{token}");
                 } else {
                     let text = |name: &str| token[name].as_str().unwrap_or_default().to_owned();
                     anstream::println!("{}  {}  {}", text("id"), text("principal"), token["scopes"]);
                 }
-            }
+            };
+            Client::new(&common.server)?.list("/v1/tokens", "tokens", show).await?;
         }
         TokenCommand::Rotate { id, overlap_ms, common } => {
             let path = format!("/v1/tokens/{}/rotate", segment(&id));
