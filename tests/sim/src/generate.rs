@@ -31,8 +31,20 @@ pub fn program(rng: &mut SmallRng) -> Program {
     if rng.random_bool(0.2) {
         careless(&mut program.main);
         program.rescue = if rng.random_bool(0.6) { code(rng, 2, 1) } else { Vec::new() };
+        if rng.random_bool(0.3) {
+            program.rescue.push(of_two_classes(rng));
+        }
     }
     program
+}
+
+/// The same step, of one class or another: taken up again, a run may come to it as the other.
+fn of_two_classes(rng: &mut SmallRng) -> Stmt {
+    let (one, like) = (step(rng), step(rng));
+    let other = StepPlan { class: like.class, key_ttl_ms: like.key_ttl_ms, ..one.clone() };
+    let [even, odd] =
+        [one, other].map(|plan| vec![Stmt::Do(Operation { kind: OperationKind::Step(Rc::new(plan)), caught: true })]);
+    Stmt::Chance { even, odd }
 }
 
 /// Nothing is caught any more: the first failure ends the run.

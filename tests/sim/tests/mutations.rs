@@ -1,6 +1,7 @@
 //! Mutation tests: each planted fault breaks a rule of the run's state machine, and the simulator must notice.
 //!
 //! Run with `cargo test -p stepwell-sim --features planted-faults --test mutations`. Without the feature there is nothing to plant.
+//! `STEPWELL_FAULT=name` plants one alone.
 
 #![cfg(feature = "planted-faults")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -13,8 +14,15 @@ const PATIENCE: u64 = 60_000;
 
 #[test]
 fn every_planted_fault_is_caught() {
+    let only = std::env::var("STEPWELL_FAULT").ok();
+    let planted: Vec<Fault> = Fault::ALL
+        .iter()
+        .copied()
+        .filter(|fault| only.as_ref().is_none_or(|only| format!("{fault:?}") == *only))
+        .collect();
+    assert!(!planted.is_empty(), "there is no fault {only:?}");
     let survivors: Vec<Fault> = std::thread::scope(|scope| {
-        let (even, odd): (Vec<_>, Vec<_>) = Fault::ALL.iter().copied().enumerate().partition(|(at, _)| at % 2 == 0);
+        let (even, odd): (Vec<_>, Vec<_>) = planted.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
         let halves = [even, odd].map(|half| {
             scope.spawn(move || {
                 half.into_iter().map(|(_, fault)| fault).filter(|fault| survives(*fault)).collect::<Vec<_>>()
