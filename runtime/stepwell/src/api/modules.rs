@@ -36,7 +36,7 @@ pub(crate) struct Module {
     /// What it needs and may reach.
     #[schema(value_type = Capabilities)]
     capabilities: Box<RawValue>,
-    /// Those of its workflows whose new runs start on it.
+    /// Those of its workflows whose new runs start on it, in the order of their names.
     active: Vec<String>,
 }
 
@@ -70,7 +70,9 @@ struct Description {
 
 fn view(row: &ModuleRow, active: &[Active]) -> Module {
     let Description { workflows, capabilities } = serde_json::from_str(&row.description).unwrap_or_default();
-    let active = active.iter().filter(|one| one.digest == row.digest).map(|one| one.workflow.clone()).collect();
+    let of_this = active.iter().filter(|one| one.digest == row.digest);
+    let mut active: Vec<String> = of_this.map(|one| one.workflow.clone()).collect();
+    active.sort();
     Module {
         digest: row.digest.clone(),
         size_bytes: row.size_bytes,
