@@ -117,14 +117,16 @@ fn a_failed_run_goes_on_under_the_key_that_it_had_across_the_end_of_the_server()
     assert_eq!((&ended["status"], &ended["result"]), (&json!("succeeded"), &json!("charged")));
     let key = format!("{run}:charge:e1");
     assert!(server.requests().iter().all(|request| request.key() == Some(&key)), "{:#?}", server.requests());
-    assert_eq!(server.requests().len(), 3);
     let again = api.keyed("k").post(&path(&run), &why).expect(202);
     assert_eq!((again.header("idempotent-replayed"), &again.body), (Some("true"), &answer.body));
     drop(api.post(&path(&run), &why).problem(409, "run_finished"));
     let rewound = entries(&api, &run, "rewound");
     assert_eq!((rewound.len(), &rewound[0]["by"], &rewound[0]["reason"]), (1, &json!("local"), &why["reason"]));
-    let numbers: Vec<Value> = entries(&api, &run, "attempt_started").iter().map(|entry| entry["n"].clone()).collect();
-    assert_eq!(numbers, [1, 2, 3]);
+    // The third may have been under way when the server died: then it is lost, and there is a fourth.
+    let numbers: Vec<u64> =
+        entries(&api, &run, "attempt_started").iter().filter_map(|entry| entry["n"].as_u64()).collect();
+    assert!(numbers == [1, 2, 3] || numbers == [1, 2, 3, 4], "{numbers:?}");
+    assert!((3..=numbers.len()).contains(&server.requests().len()), "{:#?}", server.requests());
 }
 
 #[test]

@@ -13,11 +13,11 @@ impl Driver {
         // What was before is handed over first: what is asked, what follows from it for the row and what is kept for the client are
         // one commit, and no change of the row takes another's place.
         self.carry_out();
-        self.writing.hand_over_any(real_now_ms());
         if self.end.is_some() {
             // The run has ended, or is set aside, by that: the next task answers.
             return;
         }
+        self.writing.hand_over_any(real_now_ms());
         let ask = &question.ask;
         let decided = {
             let mut shared = self.shared.lock();
