@@ -184,17 +184,6 @@ fn a_core_module_from_a_compiler_is_made_a_component_and_says_what_it_may_do() {
     let digest = module["digest"].as_str().expect("a digest");
     let shown = project.stepwell(&["modules", "show", digest, "--url", &url]).expect_code(0);
     assert!(shown.stdout.contains("may reach") && shown.stdout.contains("sequential (active)"), "{shown:#?}");
-
-    // Without a component type it cannot be one, and a component's files and sockets are named as what they are: nothing.
-    let without: &[u8] = b"\0asm\x01\0\0\0";
-    let problem = server.post_as("/v1/modules", "application/wasm", without).problem(422, "workflows.invalid_module");
-    assert!(problem.body["detail"].to_string().contains("component type"), "{problem:#?}");
-    let javascript = server.post_as("/v1/modules", typescript(), FIRST.as_bytes()).expect(201).body;
-    let may = &javascript["capabilities"];
-    assert_eq!(may["destinations"], json!(["pay.example"]));
-    for closed in may["closedImports"].as_array().expect("a list") {
-        assert!(may["imports"].as_array().is_some_and(|imports| imports.contains(closed)), "{may:#}");
-    }
 }
 
 #[test]

@@ -34,5 +34,6 @@ mod rust_guests;
 mod sdk;
 mod steps;
 mod time;
+mod traces;
 mod tutorial;
 mod upgrade;

@@ -88,6 +88,7 @@ impl Engine {
     pub fn over(settings: Settings, store: Arc<dyn Store>, host: Host, client: HttpClient, reach: Reach) -> Self {
         let places = Arc::new(Semaphore::new(settings.max_live));
         let rebuilds = Arc::new(Semaphore::new(settings.rebuilds_at_once.max(1)));
+        let watchers = Arc::new(Watchers::new(settings.tap.clone()));
         let engine = Self(Arc::new(Inner {
             settings,
             store,
@@ -95,7 +96,7 @@ impl Engine {
             client,
             reach,
             modules: Modules::default(),
-            watchers: Arc::default(),
+            watchers,
             tasks: Tasks::default(),
             timers: Mutex::default(),
             timers_changed: Arc::default(),

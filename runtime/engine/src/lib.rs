@@ -22,6 +22,7 @@ mod retention;
 mod settings;
 mod slice;
 mod start;
+mod tap;
 mod tasks;
 mod timers;
 mod verify;
@@ -43,5 +44,6 @@ pub use stepwell_core::run::{
 };
 pub use stepwell_host::{Host, HostSettings, http};
 pub use stepwell_store as store;
+pub use tap::Tap;
 pub use verify::Verdict;
 pub use watch::RunEvent;

@@ -7,6 +7,7 @@ use stepwell_core::limits;
 use stepwell_store::Durability;
 
 use crate::points::Points;
+use crate::tap::Tap;
 
 /// How an engine is set up.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub struct Settings {
     pub drives: bool,
     /// Sleeps end at once: the run's clock is put forward. For trying workflows out.
     pub skip_sleeps: bool,
+    /// Who is told of every entry.
+    pub tap: Tap,
     /// Who looks on at moments of its work: for tests.
     pub points: Points,
 }
@@ -68,6 +71,7 @@ impl Settings {
             stop_grace: Duration::from_secs(5),
             drives: true,
             skip_sleeps: false,
+            tap: Tap::default(),
             points: Points::default(),
         }
     }

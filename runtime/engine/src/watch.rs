@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::fault::{Fault, planted};
 use crate::points::{Moment, Points};
+use crate::tap::Tap;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone)]
@@ -70,9 +71,8 @@ impl Interest {
     }
 }
 
-/// Who watches which run.
-#[derive(Default)]
-pub(crate) struct Watchers(Mutex<HashMap<RunKey, Watched>>, AtomicUsize);
+/// Who watches which run, and who is told of all of them.
+pub(crate) struct Watchers(Mutex<HashMap<RunKey, Watched>>, AtomicUsize, Tap);
 
 /// The watchers of one run.
 #[derive(Default)]
@@ -101,6 +101,10 @@ impl Watched {
 }
 
 impl Watchers {
+    pub(crate) fn new(tap: Tap) -> Self {
+        Self(Mutex::default(), AtomicUsize::default(), tap)
+    }
+
     pub(crate) fn watch(&self, run: RunKey, interest: Interest) -> UnboundedReceiver<RunEvent> {
         let (sender, receiver) = unbounded_channel();
         self.of(&mut self.lock(), run).events.push(Watcher { interest, sender });
@@ -122,10 +126,16 @@ impl Watchers {
 
     /// What somebody wants to know of this run; `None` where nobody watches it.
     pub(crate) fn interest(&self, run: RunKey) -> Option<Interest> {
+        if self.2.listens() {
+            return Some(Interest::All);
+        }
         self.lock().get(&run)?.interest()
     }
 
     pub(crate) fn tell(&self, run: RunKey, event: &RunEvent) {
+        if let RunEvent::Entry { seq, entry } = event {
+            self.2.see(run, *seq, entry);
+        }
         let mut watchers = self.lock();
         if let Some(watched) = watchers.get_mut(&run) {
             let tell = |to: &Watcher| to.sender.send(event.clone()).is_ok();

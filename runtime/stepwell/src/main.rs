@@ -2,6 +2,7 @@
 
 mod api;
 mod cli;
+mod trace;
 
 use std::process::ExitCode;
 

@@ -19,6 +19,7 @@ use super::render::{Lines, json_event};
 use super::signals::Signals;
 use super::stdout::Stdout;
 use super::{DataDir, DurabilityArg, open, source};
+use crate::trace::{TraceArgs, Tracing};
 
 /// Arguments of `stepwell run`.
 #[derive(Debug, Args)]
@@ -79,6 +80,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, default_value = "disk")]
     durability: DurabilityArg,
     #[command(flatten)]
+    trace: TraceArgs,
+    #[command(flatten)]
     data_dir: DataDir,
 }
 
@@ -97,11 +100,17 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
         None => None,
     };
     let outside = open::Outside { secrets: &args.secrets, allow_net: &args.allow_net };
+    let tracing = args.trace.tracing().map_err(|error| Exit::Usage.with(format!("{error:#}")))?;
     let engine = open::engine(&args.data_dir.data_dir, args.durability, &outside, |settings| {
+        settings.tap = tracing.as_ref().map(Tracing::tap).unwrap_or_default();
         settings.skip_sleeps = args.skip_sleeps;
         settings.workflow_turn = args.workflow_turn_ms.map_or(settings.workflow_turn, Duration::from_millis);
         settings.body_turn = args.body_turn_ms.map_or(settings.body_turn, Duration::from_millis);
     })?;
+    let traced = match tracing {
+        Some(tracing) => Some(tracing.start(&engine).map_err(|error| Exit::Failed.with(format!("{error:#}")))?),
+        None => None,
+    };
     let module = match built {
         Some(built) => Some(engine.add_module(built.component).await.map_err(|e| module_error(&e))?.digest),
         None => None,
@@ -147,7 +156,11 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
         engine.go(&run);
     }
     let last = watcher.follow(&engine, &run, &mut happenings, &mut signals).await;
-    Ok(end.tell(last, !args.no_replay_check, &mut signals, watcher.stdout).await)
+    let exit = end.tell(last, !args.no_replay_check, &mut signals, watcher.stdout).await;
+    if let Some(traced) = traced {
+        traced.end().await;
+    }
+    Ok(exit)
 }
 
 /// The run is under way by now: an event that cannot be sent does not stop it.

@@ -13,6 +13,7 @@ use super::exit::Exit;
 use super::signals::Signals;
 use super::{DataDir, DurabilityArg, open};
 use crate::api::{Server, ServerSettings};
+use crate::trace::{TraceArgs, Tracing};
 
 /// Arguments of `stepwell serve`.
 #[derive(Debug, Args)]
@@ -62,6 +63,8 @@ pub(super) struct ServeArgs {
     #[arg(long, value_enum, default_value = "disk")]
     durability: DurabilityArg,
     #[command(flatten)]
+    trace: TraceArgs,
+    #[command(flatten)]
     data_dir: DataDir,
 }
 
@@ -75,9 +78,13 @@ pub(super) async fn run(args: ServeArgs) -> ExitCode {
 async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
     let mut signals = Signals::listen()?;
     let outside = open::Outside { secrets: &args.secrets, allow_net: &args.allow_net };
+    let tracing = args.trace.tracing().map_err(|error| Exit::Usage.with(format!("{error:#}")))?;
     let engine = open::engine(&args.data_dir.data_dir, args.durability, &outside, |settings| {
         settings.max_live = args.max_live as usize;
+        settings.tap = tracing.as_ref().map(Tracing::tap).unwrap_or_default();
     })?;
+    let failed = |error: anyhow::Error| Exit::Failed.with(format!("{error:#}"));
+    let traced = tracing.map(|tracing| tracing.start(&engine)).transpose().map_err(failed)?;
     let settings = ServerSettings {
         listen: args.listen,
         max_module_bytes: args.max_module_bytes,
@@ -86,7 +93,6 @@ async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
         idle: Duration::from_millis(args.idle_timeout_ms),
         retention: Retention::of(&args.retain),
     };
-    let failed = |error: anyhow::Error| Exit::Failed.with(format!("{error:#}"));
     // Before runs go on: a server that nobody can reach should not drive them.
     let server = Server::bind(engine.clone(), &settings).await.map_err(failed)?;
     let address = server.address().map_err(|error| failed(error.into()))?;
@@ -96,6 +102,15 @@ async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
     } else {
         anstream::eprintln!("listening on http://{address}");
     }
+    until_stopped(server, &mut signals).await?;
+    if let Some(traced) = traced {
+        traced.end().await;
+    }
+    Ok(())
+}
+
+/// Answers until the first signal; ends in order then, or at once at the second.
+async fn until_stopped(server: Server, signals: &mut Signals) -> Result<(), ExitCode> {
     let (stop, stopping) = oneshot::channel();
     let mut serving = std::pin::pin!(server.run(async move {
         // Dropped only with the server.
