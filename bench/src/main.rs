@@ -39,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = stepwell_engine::runtime()?;
     match args.child.clone() {
         Some(child) => runtime.block_on(child::run(child)),
         None => runtime.block_on(measure(args)),

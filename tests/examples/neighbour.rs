@@ -29,8 +29,12 @@ const RUNS: usize = 200;
 /// A guest that holds the neighbour up for longer than this has fewer runs.
 const AT_MOST: Duration = Duration::from_secs(20);
 
-#[tokio::main]
-async fn main() {
+fn main() -> std::io::Result<()> {
+    stepwell_engine::runtime()?.block_on(measure());
+    Ok(())
+}
+
+async fn measure() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.starts_with(word.as_str()));
     let house = Arc::new(House::new(Budget::Short).await);

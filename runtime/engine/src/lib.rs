@@ -19,6 +19,7 @@ mod reach;
 mod recover;
 mod requests;
 mod retention;
+mod runtime;
 mod settings;
 mod slice;
 mod start;
@@ -36,6 +37,7 @@ pub use points::Observer;
 pub use points::{Moment, Points};
 pub use reach::Reach;
 pub use requests::Request;
+pub use runtime::runtime;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
 pub use stepwell_core::run::{
