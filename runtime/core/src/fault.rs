@@ -71,6 +71,18 @@ pub enum Fault {
     ResolveAnyStep,
     /// A retry by a person gets a new key although the old one lives.
     ResolveRenews,
+    /// A restored run's steps that were not over are attempted again, whatever followed the copy.
+    TrustOpenSteps,
+    /// A restored run's steps that were unknown in the copy are taken for what the copy knows of them.
+    TrustUnknownSteps,
+    /// A restored run's later steps are attempted, although they may have been after the copy.
+    TrustNewSteps,
+    /// A restored run's keys are those that may have been issued after the copy.
+    SameKeysAfterRestore,
+    /// A restored run's attempts have the numbers of those after the copy.
+    SameNumbersAfterRestore,
+    /// A restored run goes on by itself.
+    RestoreGoesOn,
 }
 
 impl Fault {
@@ -109,6 +121,12 @@ impl Fault {
         Self::UnknownForgottenAtEnd,
         Self::ResolveAnyStep,
         Self::ResolveRenews,
+        Self::TrustOpenSteps,
+        Self::TrustUnknownSteps,
+        Self::TrustNewSteps,
+        Self::SameKeysAfterRestore,
+        Self::SameNumbersAfterRestore,
+        Self::RestoreGoesOn,
     ];
 }
 

@@ -44,6 +44,10 @@ pub(crate) enum Ask {
         evidence: String,
         by: String,
     },
+    NothingFollowed {
+        evidence: String,
+        by: String,
+    },
 }
 
 /// What is answered where it is granted.
@@ -244,6 +248,16 @@ impl Engine {
             Said::Resolved(resolved) => Ok(resolved),
             Said::Granted(_) => Err(AskError::Failed(Error::new(Code::Internal, "the answer to another question"))),
         }
+    }
+
+    /// Records that a person has found out that nothing was done for a restored run after the copy but what its journal has:
+    /// steps that were unknown for no other reason are attempted, and later ones are not in doubt. [`Granted::Already`]: it is in
+    /// no doubt.
+    ///
+    /// # Errors
+    /// When there is no such run, when it has ended or its end is decided, or when it cannot be read or recorded.
+    pub async fn nothing_followed(&self, run: &RunRef, evidence: &str, by: &str) -> Result<Granted, AskError> {
+        self.ask(run, Ask::NothingFollowed { evidence: evidence.to_owned(), by: by.to_owned() }, None).await
     }
 
     /// The steps of a run whose outcome is unknown, and what was sent for them. Also of one that has ended.

@@ -25,10 +25,12 @@ use crate::store::Store;
 use crate::truth::Truth;
 use crate::world::World;
 use crate::{Failure, Stats, report};
+use restore::Disaster;
 
 mod ask;
 mod life;
 mod pump;
+mod restore;
 
 /// When runs begin, in ms since the Unix epoch.
 pub const START_MS: u64 = 1_700_000_000_000;
@@ -59,6 +61,8 @@ pub struct Driver {
     asks: Vec<(u64, Ask)>,
     /// How much of it they were answered.
     asked: usize,
+    /// The database is copied, lost, and restored from the copy.
+    disaster: Option<Disaster>,
     /// When difficulties end, in ms since the Unix epoch.
     calm_ms: u64,
     /// Requests whose keys died before they could leave.
@@ -140,6 +144,7 @@ impl Driver {
             parked: false,
             asks: program.asks.iter().map(|(at, ask)| (START_MS + at, *ask)).collect(),
             asked: 0,
+            disaster: Disaster::at_random(&mut next()),
             calm_ms: START_MS + rng.random_range(0..300_000),
             refused: Vec::new(),
             crashes_left: rng.random_range(0..20),
@@ -167,12 +172,15 @@ impl Driver {
                 }
                 // Its end is visible once it is durable; a crash may come before.
                 if self.flush() == Flow::Moved {
+                    if self.restore()? {
+                        continue;
+                    }
                     return self.over();
                 }
                 self.crash()?;
                 continue;
             }
-            if flow == Flow::Still && !self.wait()? {
+            if flow == Flow::Still && !self.wait()? && !self.restore()? {
                 return self.over();
             }
         }
@@ -186,6 +194,10 @@ impl Driver {
         }
         if self.chance(0.15) && self.flush() == Flow::Crashed {
             return self.crash();
+        }
+        self.copy_when_due();
+        if self.is_lost_now() && self.restore()? {
+            return Ok(Flow::Crashed);
         }
         if self.chance(0.3) {
             let ms = self.rng.random_range(0..4);
@@ -262,14 +274,14 @@ impl Driver {
         if let Some(violation) = violations.into_iter().next() {
             return Err(violation);
         }
-        notes.into_iter().try_for_each(|note| self.truth.note(note, &self.world))
+        notes.into_iter().try_for_each(|note| self.truth.note(note, &self.ledger, &self.world))
     }
 
     fn over(&mut self) -> Result<(), String> {
         self.look()?;
         // What is under way may still be done.
         self.world.advance(u64::MAX);
-        self.truth.check(&self.ledger, &self.world)?;
+        self.truth.check(&self.world, self.stats.restored > 0)?;
         self.stats.entries = self.store.entries().len() as u64;
         replay::check(&self.program, self.store.entries(), &mut self.rng)
     }

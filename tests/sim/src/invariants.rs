@@ -31,6 +31,10 @@ pub struct Ledger {
     cancel_told: bool,
     terminate: Option<Error>,
     paused: bool,
+    /// How often the database was restored.
+    restored: u32,
+    /// What followed a copy is not known.
+    in_doubt: bool,
     /// What people were told holds.
     pub promised: Vec<Ask>,
     ended: Option<RunOutcome>,
@@ -102,6 +106,14 @@ impl Ledger {
         })
     }
 
+    /// All steps, and whether the workflow still waits for each.
+    fn steps_mut(&mut self) -> impl Iterator<Item = (&mut Step, bool)> {
+        self.ops.iter_mut().filter_map(|op| match &mut op.kind {
+            Kind::Step(step) => Some((&mut **step, !op.closed && !op.cancelled)),
+            _ => None,
+        })
+    }
+
     /// Takes the next entry.
     ///
     /// # Errors
@@ -129,7 +141,25 @@ impl Ledger {
             }
             // In `asked`.
             Record::Paused { .. } | Record::Unpaused { .. } | Record::TerminateRequested { .. } => {}
-            Record::StepBegun(begun) => self.begin(Kind::Step(Box::new(Step::new(begun.clone())))),
+            Record::Restored(restored) => {
+                self.restored += 1;
+                self.in_doubt |= restored.in_doubt;
+                if restored.in_doubt {
+                    self.steps_mut().for_each(|(step, _)| step.doubt());
+                }
+            }
+            Record::NothingFollowed { .. } => {
+                self.in_doubt = false;
+                let cancelling = self.is_cancelling();
+                self.steps_mut().filter(|(_, open)| *open && !cancelling).for_each(|(step, _)| step.trust());
+            }
+            Record::StepBegun(begun) => {
+                let mut step = Step::new(begun.clone());
+                if self.in_doubt {
+                    step.doubt();
+                }
+                self.begin(Kind::Step(Box::new(step)));
+            }
             Record::SleepBegun { ms, due_ms, .. } => {
                 if *due_ms < at_ms + ms {
                     return Err("a sleep is shorter than it says".to_owned());
@@ -267,11 +297,12 @@ impl Ledger {
             return Err(format!("attempt {n} of operation {op} shares the instance with one that must be alone"));
         }
         let cancelling = self.is_cancelling();
+        let base = self.restored * 100_000;
         let state = self.op(op)?;
         if state.closed || state.cancelled || cancelling {
             return Err(format!("attempt {n} of operation {op} starts although it was closed or cancelled"));
         }
-        self.step_mut(op)?.started(n, at_ms, deadline_ms)
+        self.step_mut(op)?.started(n, at_ms, deadline_ms, base)
     }
 
     /// The oldest event of a name is for the oldest wait of that name.

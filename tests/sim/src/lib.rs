@@ -43,6 +43,8 @@ pub struct Stats {
     pub asks: u64,
     /// Steps that a person resolved.
     pub resolved: u64,
+    /// Restorations from a copy.
+    pub restored: u64,
     /// Instances taken down by a body.
     pub rebuilds: u64,
 }

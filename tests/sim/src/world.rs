@@ -42,6 +42,8 @@ pub struct Sent {
     pub exchange: Exchange,
     /// Whose it is.
     pub attempt: AttemptRef,
+    /// The step's id, which is the same in all that a run may have been.
+    pub step: String,
     /// What it asks for.
     pub what: What,
     /// The step's class.
@@ -91,12 +93,12 @@ pub struct Settlement {
 }
 
 impl Sent {
-    /// A request that is about to leave: by what the machine knows it, whose it is, what it asks for, the step's class, its key and
+    /// A request that is about to leave: by what the machine knows it, whose it is (attempt and step), what it asks for, the step's class, its key and
     /// how long that lives (in ms), statuses on which nothing is done, and the time (in ms since the Unix epoch).
     #[must_use]
     pub fn new(
         (epoch, exchange): (u32, Exchange),
-        attempt: AttemptRef,
+        (attempt, step): (AttemptRef, String),
         what: What,
         (class, key, key_ttl_ms): (EffectClass, Option<String>, u64),
         renew_on: Vec<u16>,
@@ -106,6 +108,7 @@ impl Sent {
             epoch,
             exchange,
             attempt,
+            step,
             what,
             class,
             key,

@@ -59,6 +59,7 @@ fn every_seed_holds() {
                 && sum.rebuilds > 0
                 && sum.asks > 0
                 && sum.resolved > 0
+                && sum.restored > 0
                 && blocked > 0
     );
 }
@@ -71,5 +72,6 @@ fn add((sum, blocked): &mut (Stats, u64), stats: Stats) {
     sum.asks += stats.asks;
     sum.resolved += stats.resolved;
     sum.rebuilds += stats.rebuilds;
+    sum.restored += stats.restored;
     *blocked += u64::from(stats.blocked);
 }

@@ -29,6 +29,7 @@ mod pause;
 mod plan;
 mod replay;
 mod resolve;
+mod restore;
 mod sleep;
 mod state;
 mod status;

@@ -7,7 +7,7 @@ use crate::contract::Operation;
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
 use crate::ids::StepId;
-use crate::journal::entry::{Record, Resolution, StepBegun};
+use crate::journal::entry::{Record, Resolution};
 use crate::json::Json;
 use crate::limits;
 use crate::policy::effect::Outcome;
@@ -57,7 +57,11 @@ pub struct UnknownStep {
     pub step: StepId,
     /// Its attempts so far.
     pub attempts: u32,
-    /// What may have happened. None where something was done, and the attempt was lost before it could say so.
+    /// It may have been attempted after the copy from which the database was restored: by attempts, and with effects, that are not
+    /// on record.
+    pub after_copy: bool,
+    /// What may have happened. None where something was done, and the attempt was lost before it could say so; or where it is only
+    /// not known what followed a copy.
     pub effects: Vec<UnknownEffect>,
 }
 
@@ -147,8 +151,13 @@ impl Machine {
                 first_sent_ms: effect.first_sent_ms,
                 last_sent_ms: effect.last_sent_ms,
             });
-            let StepBegun { op, step: id, .. } = &step.begun;
-            UnknownStep { op: *op, step: id.clone(), attempts: step.attempts, effects: effects.collect() }
+            UnknownStep {
+                op: step.begun.op,
+                step: step.begun.step.clone(),
+                attempts: step.tried,
+                after_copy: step.doubted,
+                effects: effects.collect(),
+            }
         });
         unknown.collect()
     }

@@ -4,10 +4,12 @@
 //! delivered) is done here, so that it is the same live and after a restart.
 
 mod ends;
+mod epoch;
 mod steps;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::contract::{EffectClass, Operation};
 use crate::error::Error;
@@ -37,6 +39,12 @@ pub(super) struct State {
     pub(super) terminate: Option<Error>,
     /// Nothing starts, falls due or is told until this is over.
     pub(super) paused: Option<Hold>,
+    /// The epoch's name, once the database was restored; the first one has none.
+    pub(super) epoch: Option<Arc<str>>,
+    /// How often it was restored.
+    pub(super) epochs: u32,
+    /// The run may have gone on after the copy from which it was restored.
+    pub(super) in_doubt: bool,
     /// Operations begun before the workflow was told to cancel: that ends them, and not those that clean up after it.
     pub(super) cancelled_ops: usize,
     /// Steps that are ready for an attempt which must be alone in the instance.
@@ -113,12 +121,29 @@ pub(super) enum OpKind {
     Wait { name: String, due_ms: Option<u64>, event: Option<Event> },
 }
 
+/// What a doubted step waits to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// To be attempted.
+    Ready,
+    /// To be attempted at this time, in ms since the Unix epoch.
+    Until(u64),
+}
+
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) begun: StepBegun,
     pub(super) phase: Phase,
+    /// In which epoch it began.
+    pub(super) epoch: Option<Arc<str>>,
     /// The number of its latest attempt.
     pub(super) attempts: u32,
+    /// How many attempts it has had.
+    pub(super) tried: u32,
+    /// It may have been attempted after the copy from which the run was restored, and nobody has said anything of that yet.
+    pub(super) doubted: bool,
+    /// What it was about to do but for the doubt. None where it is unknown for a reason of its own.
+    pub(super) held: Option<Held>,
     /// Failures that count.
     pub(super) failures: u32,
     /// Its next attempt shares the instance with no other body.
@@ -205,6 +230,9 @@ impl State {
             cancel: None,
             terminate: None,
             paused: None,
+            epoch: None,
+            epochs: 0,
+            in_doubt: false,
             cancelled_ops: 0,
             alone_ready: BTreeSet::new(),
             ended: None,
@@ -244,9 +272,13 @@ impl State {
             Record::Started(_) => return Err("the run has begun already".to_owned()),
             Record::StepBegun(begun) => {
                 script(ItemKind::Begin(begun.op));
-                self.begin(begun.op, OpKind::Step(Box::new(Step::new(begun.clone()))))?;
+                let step = self.step_begun(begun);
+                let ready = step.phase == Phase::Ready;
+                self.begin(begun.op, OpKind::Step(Box::new(step)))?;
                 *self.names.entry(begun.step.name.clone()).or_insert(0) += 1;
-                self.ready.push_back(Ready::Attempt(begun.op));
+                if ready {
+                    self.ready.push_back(Ready::Attempt(begun.op));
+                }
             }
             Record::SleepBegun { op, due_ms, .. } => {
                 script(ItemKind::Begin(*op));
@@ -311,6 +343,8 @@ impl State {
             Record::Resolved { op, resolution, .. } => self.resolved(*op, resolution)?,
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
+            Record::Restored(restored) => self.restored(restored),
+            Record::NothingFollowed { .. } => self.nothing_followed(),
             Record::Ended { outcome, returned } => self.end(outcome, *returned),
         }
         Ok(())
@@ -397,7 +431,18 @@ impl Op {
 
 impl Step {
     fn new(begun: StepBegun) -> Self {
-        Self { begun, phase: Phase::Ready, attempts: 0, failures: 0, alone: false, effects: Vec::new() }
+        Self {
+            begun,
+            phase: Phase::Ready,
+            epoch: None,
+            attempts: 0,
+            tried: 0,
+            doubted: false,
+            held: None,
+            failures: 0,
+            alone: false,
+            effects: Vec::new(),
+        }
     }
 
     /// Nobody will attempt it any more. What may have happened stays unknown.

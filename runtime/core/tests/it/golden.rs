@@ -9,5 +9,6 @@ mod mismatch;
 mod order;
 mod recovery;
 mod resolved;
+mod restored;
 mod steps;
 mod unknown;

@@ -62,7 +62,11 @@ impl Driver {
         };
         match ask {
             _ if !self.set_aside || over => said,
-            Ask::Cancel { .. } | Ask::Resolve { .. } if said.granted() == Granted::Now => said.with(Granted::OnResume),
+            Ask::Cancel { .. } | Ask::Resolve { .. } | Ask::NothingFollowed { .. }
+                if said.granted() == Granted::Now =>
+            {
+                said.with(Granted::OnResume)
+            }
             Ask::Resume { .. } => said.with(Granted::Now),
             _ => said,
         }
@@ -90,12 +94,12 @@ impl Driver {
                 }
             }
             // It stays where it is until the reason is gone, and its row says it; what was asked is on record.
-            Ask::Cancel { .. } | Ask::Resolve { .. } if self.set_aside => {}
+            Ask::Cancel { .. } | Ask::Resolve { .. } | Ask::NothingFollowed { .. } if self.set_aside => {}
             Ask::Cancel { .. } if granted == Granted::OnResume => {
                 let text = self.shared.lock().machine.pause_text();
                 self.status(Status::Paused, text, now_ms);
             }
-            Ask::Cancel { .. } | Ask::Resolve { .. } => self.goes_on(granted, now_ms),
+            Ask::Cancel { .. } | Ask::Resolve { .. } | Ask::NothingFollowed { .. } => self.goes_on(granted, now_ms),
             Ask::Resume { on, .. } => {
                 self.set_aside = false;
                 self.by_hand = self.invocation.is_none();
@@ -145,6 +149,7 @@ fn decide(machine: &mut Machine, ask: &Ask, now_ms: u64) -> Result<Said, Refusal
         Ask::Cancel { reason, by } => machine.cancel(reason.clone(), by, now_ms, random()),
         Ask::Terminate { reason, by } => machine.terminate(reason.clone(), by, now_ms, random()),
         Ask::Pause { reason, by } => machine.pause(reason, by, now_ms),
+        Ask::NothingFollowed { evidence, by } => machine.nothing_followed(evidence, by, now_ms),
         Ask::Resume { by, .. } => machine.unpause(by, now_ms, random()),
     };
     granted.map(Said::Granted)

@@ -39,21 +39,7 @@ impl fmt::Debug for SqliteReads {
 
 impl Reads for SqliteReads {
     fn journal(&self, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
-        self.0.query(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT seq, entry FROM journal WHERE run = ?1 ORDER BY seq")?;
-            let mut rows = statement.query([run])?;
-            let mut entries = Vec::new();
-            while let Some(row) = rows.next()? {
-                let (seq, entry) = entry(row)
-                    .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
-                if seq != entries.len() as u64 {
-                    return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
-                }
-                entries.push((seq, entry));
-            }
-            Ok(entries)
-        })
+        self.0.query(|connection| journal(connection, run))
     }
 
     fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>> {
@@ -159,6 +145,22 @@ pub(super) fn unfinished_sql() -> String {
              UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
          ) ORDER BY id"
     )
+}
+
+/// A run's entries, from the first on.
+pub(super) fn journal(connection: &Connection, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
+    let mut statement = connection.prepare_cached("SELECT seq, entry FROM journal WHERE run = ?1 ORDER BY seq")?;
+    let mut rows = statement.query([run])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (seq, entry) = entry(row)
+            .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
+        if seq != entries.len() as u64 {
+            return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
+        }
+        entries.push((seq, entry));
+    }
+    Ok(entries)
 }
 
 /// All rows of a query; one that cannot be read fails it.

@@ -93,6 +93,9 @@ impl Driver {
         if self.stats.resolved >= 5 || self.chance(0.2) {
             return Ok(false);
         }
+        if self.nothing_followed()? {
+            return Ok(true);
+        }
         let unknown = self.host.borrow().machine.unknown();
         for step in unknown {
             let finding = self.finding(&step);
@@ -127,11 +130,14 @@ impl Driver {
     fn finding(&mut self, unknown: &UnknownStep) -> Finding {
         let now_ms = self.now();
         let step = self.ledger.steps().find(|step| step.begun.step == unknown.step);
-        let Some((op, class, ttl_ms)) = step.map(|s| (s.begun.op, s.begun.effect, s.begun.key_ttl_ms)) else {
+        let Some((class, ttl_ms)) = step.map(|s| (s.begun.effect, s.begun.key_ttl_ms)) else {
             return Finding::Retry;
         };
-        let done = self.world.sends.iter().any(|sent| sent.attempt.operation == op && sent.done > 0);
-        let fresh = unknown.effects.iter().all(|e| e.key.is_some() && now_ms + 3_600_000 < e.first_sent_ms + ttl_ms);
+        let name = unknown.step.to_string();
+        let done = self.world.sends.iter().any(|sent| sent.step == name && sent.done > 0);
+        // What was sent after a copy was sent under keys that nobody has any more.
+        let fresh = !unknown.after_copy
+            && unknown.effects.iter().all(|e| e.key.is_some() && now_ms + 3_600_000 < e.first_sent_ms + ttl_ms);
         let again = if done { class == EffectClass::Keyed && fresh } else { true };
         match self.rng.random_range(0..3) {
             0 if !done => Finding::Failed(found_error("it did not happen")),
