@@ -77,11 +77,27 @@ fn main() {
     ] {
         line(&path, || drop(server.get(&path).expect(200)));
     }
-    line("POST /v1/workflows/echo/runs", || {
-        drop(server.post("/v1/workflows/echo/runs", &json!({ "input": 1 })).expect(201));
-    });
+    line("POST /v1/workflows/echo/runs", || start(&server));
     println!("resident: {} MiB", resident_kib(&project) >> 10);
     assert!(server.stop().code == Some(0));
+
+    // Nobody is to wait long for those that are taken away.
+    let server = project.serve(&["--rate-limit", "0", "--retain", "0s"]);
+    let (began, before) = (Instant::now(), succeeded(&server));
+    println!("while runs that have ended are taken away:");
+    line("/healthz", || drop(server.get("/healthz").expect(200)));
+    line("POST /v1/workflows/echo/runs", || start(&server));
+    let gone = before.saturating_sub(succeeded(&server));
+    println!("{gone} runs fewer after {:.1?}; resident: {} MiB", began.elapsed(), resident_kib(&project) >> 10);
+    assert!(server.stop().code == Some(0));
+}
+
+fn start(server: &Api) {
+    drop(server.post("/v1/workflows/echo/runs", &json!({ "input": 1 })).expect(201));
+}
+
+fn succeeded(server: &Api) -> u64 {
+    server.get("/v1/runs?limit=1").expect(200).body["counts"]["succeeded"].as_u64().unwrap_or(0)
 }
 
 fn line(name: &str, mut request: impl FnMut()) {
@@ -111,6 +127,16 @@ fn resident_kib(project: &Project) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
+/// The two that the others are copies of were started before them: else the clock would have been set back by days.
+const BEFORE_ALL: &str = "
+    UPDATE runs SET created_at_ms = (SELECT min(created_at_ms) FROM runs) - 1000 WHERE id <= 2;
+    DELETE FROM minutes;
+    INSERT INTO minutes (minute, first, last)
+        SELECT minute, min(least) OVER (ORDER BY minute DESC ROWS UNBOUNDED PRECEDING),
+               max(greatest) OVER (ORDER BY minute ROWS UNBOUNDED PRECEDING)
+        FROM (SELECT created_at_ms / 60000 AS minute, min(id) AS least, max(id) AS greatest FROM runs GROUP BY 1);
+";
+
 /// Makes the database.
 fn fill(project: &Project, ended: u32, sleeping: u32) {
     let module = Module::build("million.ts", SOURCE);
@@ -128,6 +154,7 @@ fn fill(project: &Project, ended: u32, sleeping: u32) {
     database.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -400000").expect("settings can be set");
     copies(&mut database, &echo, ended, 0, 1_000);
     copies(&mut database, &sleeps, sleeping, 1 << 40, 1);
+    database.execute_batch(BEFORE_ALL).expect("the first two can be the earliest");
     database.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("the log can be emptied");
 }
 

@@ -98,6 +98,10 @@ impl Driver {
         }
         let unknown = self.host.borrow().machine.unknown();
         for step in unknown {
+            let doubted = self.ledger.steps().find(|known| known.begun.step == step.step).map(|known| known.doubted);
+            if doubted != Some(step.after_copy) {
+                return Err(format!("what a person is told of step {} and the copy is not so: {step:?}", step.step));
+            }
             let finding = self.finding(&step);
             let expected = (finding.clone(), step.effects.len());
             let resolved = {
