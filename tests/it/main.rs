@@ -28,6 +28,7 @@ mod kill;
 mod layers;
 mod limits;
 mod replay;
+mod restore;
 mod retention;
 mod runs;
 mod rust_guests;

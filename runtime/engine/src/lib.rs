@@ -18,6 +18,7 @@ mod points;
 mod reach;
 mod recover;
 mod requests;
+mod restore;
 mod retention;
 mod settings;
 mod slice;
@@ -35,6 +36,7 @@ pub use points::Observer;
 pub use points::{Moment, Points};
 pub use reach::Reach;
 pub use requests::Request;
+pub use restore::{InNewEpoch, RestoreAs, restore};
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
 pub use stepwell_core::run::{

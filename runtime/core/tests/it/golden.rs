@@ -9,6 +9,7 @@ mod mismatch;
 mod order;
 mod recovery;
 mod resolved;
+mod restored;
 mod retried;
 mod retried_resolved;
 mod steps;

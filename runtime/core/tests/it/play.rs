@@ -344,6 +344,21 @@ impl Play {
         self.machine = Machine::load(&self.journal, None, Mode::Continue).unwrap();
     }
 
+    /// The database is lost, and restored from a copy that has the journal's entries up to `kept`.
+    pub(crate) fn restore_keeping(&mut self, kept: usize, epoch: &str) {
+        self.note(&format!("restored from a copy of {kept} entries"));
+        self.journal.truncate(kept);
+        self.machine = Machine::load(&self.journal, None, Mode::Continue).unwrap();
+        self.machine.restore((epoch, true), "restored from a copy", "ana", self.now_ms, 0).unwrap();
+        self.drain();
+    }
+
+    /// A person resumes the run, and it is built again.
+    pub(crate) fn taken_up(&mut self) {
+        assert_eq!(self.unpause(), Ok(Granted::Now));
+        self.rebuild();
+    }
+
     /// The instance is built again: workflow code does what it did.
     pub(crate) fn rebuild(&mut self) {
         self.machine.resume(self.now_ms, false).unwrap();
