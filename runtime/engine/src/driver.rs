@@ -119,7 +119,11 @@ impl Driver {
     pub(crate) async fn run(mut self) -> End {
         let mut slice = Slice::begin();
         loop {
-            slice.give_way().await;
+            if slice.is_over() {
+                // Others may take their time.
+                self.writing.hand_over_any(real_now_ms());
+                slice.give_way().await;
+            }
             if let Some(end) = self.end.take() {
                 // Whoever takes the run up next reads its journal from the disk. What could not be written there has not happened.
                 if !planted(Fault::ParkBeforeDurable) && !matches!(end, End::Later) {
@@ -177,6 +181,10 @@ impl Driver {
                 tokio::select! {
                     biased;
                     end = &mut turn => break end,
+                    // The turn is not over within a slice of its thread: what led to it need not wait for its end.
+                    () = std::future::ready(()), if !self.writing.is_empty() => {
+                        self.writing.hand_over(real_now_ms());
+                    }
                     message = self.messages.recv() => {
                         if let Some(message) = message {
                             self.take(message);
@@ -224,6 +232,7 @@ impl Driver {
 
     /// Waits for a message or for time, and asks what is to be done then.
     async fn wait(&mut self) {
+        self.writing.hand_over_any(real_now_ms());
         let due = self.due();
         tokio::select! {
             biased;
@@ -387,7 +396,7 @@ impl Driver {
                 Output::Verified => {}
             }
         }
-        self.writing.hand_over_any(real_now_ms());
+        self.writing.hand_over_if_due(real_now_ms());
     }
 }
 
