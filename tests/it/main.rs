@@ -29,6 +29,7 @@ mod layers;
 mod limits;
 mod replay;
 mod restore;
+mod restore_retry;
 mod retention;
 mod runs;
 mod rust_guests;

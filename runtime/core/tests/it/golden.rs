@@ -10,6 +10,7 @@ mod order;
 mod recovery;
 mod resolved;
 mod restored;
+mod restored_retried;
 mod retried;
 mod retried_resolved;
 mod steps;

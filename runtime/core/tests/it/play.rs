@@ -299,7 +299,6 @@ impl Play {
 
     /// The failed run is taken up again, and its instance is built.
     pub(crate) fn retry(&mut self, retry: &Retry) -> Result<Retried, Refusal> {
-        let entries = self.journal.len();
         let mut retried = None;
         let answer = self.ask(|machine, now_ms| {
             let answer = machine.retry(retry, "the bank is back", "ana", now_ms);
@@ -307,6 +306,9 @@ impl Play {
             answer.map(|retried| retried.granted)
         });
         answer?;
+        let rewound = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains("rewound");
+        // What it is told before that belongs to the life that ended.
+        let entries = self.journal.iter().rposition(rewound).expect("it was taken back");
         self.lives.push((entries, self.acts.clone()));
         self.result = None;
         self.rebuild();
