@@ -28,6 +28,8 @@ mod kill;
 mod layers;
 mod limits;
 mod replay;
+mod restore;
+mod restore_retry;
 mod retention;
 mod runs;
 mod rust_guests;

@@ -81,6 +81,22 @@ pub enum Fault {
     EventVoidWithItsWait,
     /// A failed run that is taken up again fails by the same failure.
     RetryKeepsFailure,
+    /// A restored run's steps that were not over are attempted again, whatever followed the copy.
+    TrustOpenSteps,
+    /// A restored run's steps that were unknown in the copy are taken for what the copy knows of them.
+    TrustUnknownSteps,
+    /// A restored run's later steps are attempted, although they may have been after the copy.
+    TrustNewSteps,
+    /// A restored run's steps that had failed are attempted again with it, although they may have been after the copy.
+    TrustRewoundSteps,
+    /// A run that had failed when it was restored is taken up again as if it had never been.
+    RetryForgetsRestore,
+    /// A restored run's keys are those that may have been issued after the copy.
+    SameKeysAfterRestore,
+    /// A restored run's attempts have the numbers of those after the copy.
+    SameNumbersAfterRestore,
+    /// A restored run goes on by itself.
+    RestoreGoesOn,
 }
 
 impl Fault {
@@ -124,6 +140,14 @@ impl Fault {
         Self::VoidStepForgotten,
         Self::EventVoidWithItsWait,
         Self::RetryKeepsFailure,
+        Self::TrustOpenSteps,
+        Self::TrustUnknownSteps,
+        Self::TrustNewSteps,
+        Self::TrustRewoundSteps,
+        Self::RetryForgetsRestore,
+        Self::SameKeysAfterRestore,
+        Self::SameNumbersAfterRestore,
+        Self::RestoreGoesOn,
     ];
 }
 

@@ -13,11 +13,14 @@ mod build;
 mod leave;
 mod rebuild;
 
+pub(crate) use leave::unknown_text;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stepwell_core::contract::{Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
+use stepwell_core::journal::entry::Record;
 use stepwell_core::json::Json;
 use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
@@ -343,8 +346,10 @@ impl Driver {
         let outputs = {
             let machine = &mut self.shared.lock().machine;
             let outputs = machine.outputs();
-            let changes =
-                |output: &Output| matches!(output, Output::Append { entry, .. } if entry.record.may_change_unknown());
+            let doubt = machine.is_in_doubt();
+            let may_change =
+                |record: &Record| record.may_change_unknown() || doubt && matches!(record, Record::StepBegun(_));
+            let changes = |output: &Output| matches!(output, Output::Append { entry, .. } if may_change(&entry.record));
             // As it is after all of them; each step is looked at for this.
             if outputs.iter().any(changes) {
                 self.writing.unknown(machine.unknown_count());
@@ -378,7 +383,7 @@ impl Driver {
                     let mut change = RunChange::to(status, real_now_ms());
                     change.outcome = Some(text);
                     // It stays listed what may have happened.
-                    change.detail = leave::unknown_text(&self.shared.lock().machine.unknown_steps());
+                    change.detail = unknown_text(&self.shared.lock().machine.unknown_steps());
                     self.invocation = None;
                     self.writing.change(change, Some(RunEvent::Ended(outcome)));
                     self.end = Some(End::Done);

@@ -38,10 +38,13 @@ pub use histogram::{BOUNDS_US, Counted, Histogram};
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
 pub use rows::{
-    Append, Delivered, EndedRun, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange,
-    RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
+    Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun,
+    RunChange, RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
-pub use sqlite::{Durability, SqliteLedger, SqliteOptions, SqliteReads, read_only};
+pub use sqlite::{
+    Copied, Durability, Restoration, Restored, RunInCopy, SqliteLedger, SqliteOptions, SqliteReads, back_up, read_only,
+    restore,
+};
 pub use status::{Status, UnknownStatus};
 pub use store::{ClientReads, INBOX_PAGE_BYTES, Latencies, Reads, Store};
 pub use submission::{Action, Active, Answer, Kept, Submission, Token};

@@ -35,6 +35,17 @@ pub struct NewRun {
     pub retry_of: Option<RunId>,
 }
 
+/// An epoch of the database, begun by restoring it from a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Epoch {
+    /// Its name, which no other has.
+    pub name: String,
+    /// What was done after the copy was made is not known.
+    pub in_doubt: bool,
+    /// Who restored it.
+    pub by: String,
+}
+
 /// What became of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {

@@ -5,7 +5,8 @@ use stepwell_core::contract::{EffectClass, Evidence, RetryFields};
 use stepwell_core::error::{Cause, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, Restored, RunOutcome, Started,
+    StepBegun,
 };
 use stepwell_core::json::Json;
 use stepwell_core::policy::retry::{MAX_DELAY_MS, RetryPolicy};
@@ -181,7 +182,9 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
         11 => Record::TimerFired { op },
         12 => Record::EventArrived { id: u.arbitrary()?, name: text(u)?, payload: json(u)? },
         13 => asked(u, op)?,
-        14 => match u.int_in_range(0..=2)? {
+        14 => match u.int_in_range(0..=4)? {
+            3 => Record::Restored(Restored { epoch: text(u)?, in_doubt: u.arbitrary()?, by: text(u)? }),
+            4 => Record::NothingFollowed { evidence: text(u)?, by: text(u)? },
             0 => Record::Resumed,
             1 => Record::WaitExpired { op },
             _ => Record::Repinned { digest: Digest::of(b"another") },

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use stepwell_core::contract::{Evidence, Exchange};
 use stepwell_core::ids::{Digest, RunId};
-use stepwell_core::journal::entry::Started;
+use stepwell_core::journal::entry::{Restored, Started};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
 use stepwell_core::policy::retry::RetryPolicy;
@@ -25,10 +25,12 @@ use crate::store::Store;
 use crate::truth::Truth;
 use crate::world::World;
 use crate::{Failure, Stats, report};
+use restore::Disaster;
 
 mod ask;
 mod life;
 mod pump;
+mod restore;
 mod retry;
 
 /// When runs begin, in ms since the Unix epoch.
@@ -60,6 +62,10 @@ pub struct Driver {
     asks: Vec<(u64, Ask)>,
     /// How much of it they were answered.
     asked: usize,
+    /// The database is copied, lost, and restored from the copy.
+    disaster: Option<Disaster>,
+    /// The restorations that the database has behind it.
+    restorations: Vec<Restored>,
     /// When difficulties end, in ms since the Unix epoch.
     calm_ms: u64,
     /// Requests whose keys died before they could leave.
@@ -141,6 +147,8 @@ impl Driver {
             parked: false,
             asks: program.asks.iter().map(|(at, ask)| (START_MS + at, *ask)).collect(),
             asked: 0,
+            disaster: Disaster::at_random(&mut next()),
+            restorations: Vec::new(),
             calm_ms: START_MS + rng.random_range(0..300_000),
             refused: Vec::new(),
             crashes_left: rng.random_range(0..20),
@@ -168,7 +176,8 @@ impl Driver {
                 }
                 // Its end is visible once it is durable; a crash may come before.
                 if self.flush() == Flow::Moved {
-                    if self.retry()? {
+                    let retried_first = self.chance(0.5);
+                    if retried_first && self.retry()? || self.restore()? || !retried_first && self.retry()? {
                         continue;
                     }
                     return self.over();
@@ -176,7 +185,7 @@ impl Driver {
                 self.crash()?;
                 continue;
             }
-            if flow == Flow::Still && !self.wait()? {
+            if flow == Flow::Still && !self.wait()? && !self.restore()? {
                 return self.over();
             }
         }
@@ -190,6 +199,10 @@ impl Driver {
         }
         if self.chance(0.15) && self.flush() == Flow::Crashed {
             return self.crash();
+        }
+        self.copy_when_due();
+        if self.is_lost_now() && self.restore()? {
+            return Ok(Flow::Crashed);
         }
         if self.chance(0.3) {
             let ms = self.rng.random_range(0..4);
@@ -273,7 +286,7 @@ impl Driver {
         self.look()?;
         // What is under way may still be done.
         self.world.advance(u64::MAX);
-        self.truth.check(&self.world)?;
+        self.truth.check(&self.world, self.stats.restored > 0)?;
         self.stats.entries = self.store.entries().len() as u64;
         replay::check(&self.program, self.store.entries(), &mut self.rng)
     }

@@ -38,6 +38,10 @@ pub struct Ledger {
     cancel_told: Option<u64>,
     terminate: Option<Error>,
     paused: bool,
+    /// How often the database was restored.
+    restored: u32,
+    /// What followed a copy is not known.
+    in_doubt: bool,
     /// What people were told holds.
     pub promised: Vec<Ask>,
     ended: Option<RunOutcome>,
@@ -115,6 +119,14 @@ impl Ledger {
         })
     }
 
+    /// All steps, and whether the workflow still waits for each.
+    fn steps_mut(&mut self) -> impl Iterator<Item = (&mut Step, bool)> {
+        self.ops.iter_mut().filter_map(|op| match &mut op.kind {
+            Kind::Step(step) => Some((&mut **step, !op.closed && !op.cancelled)),
+            _ => None,
+        })
+    }
+
     /// Takes the next entry.
     ///
     /// # Errors
@@ -123,7 +135,8 @@ impl Ledger {
         if entry.at_ms < self.at_ms {
             return Err("recorded time goes back".to_owned());
         }
-        if self.ended.is_some() && !matches!(entry.record, Record::Rewound { .. }) {
+        let takes_up = matches!(entry.record, Record::Rewound { .. } | Record::Restored(_));
+        if self.ended() && !(takes_up && self.has_failed()) {
             return Err("an entry follows the end of the run".to_owned());
         }
         self.asked(&entry.record)?;
@@ -150,9 +163,24 @@ impl Ledger {
                 if let Some(void) = self.void_step(&begun.step) {
                     step.follows(void);
                 }
+                if self.in_doubt {
+                    step.doubt(true);
+                }
                 self.begin(Kind::Step(Box::new(step)));
             }
             Record::Rewound { to, .. } => self.rewound(*to)?,
+            Record::Restored(restored) => {
+                self.restored += 1;
+                self.in_doubt |= restored.in_doubt;
+                if restored.in_doubt {
+                    self.steps_mut().for_each(|(step, open)| step.restored(open));
+                }
+            }
+            Record::NothingFollowed { .. } => {
+                self.in_doubt = false;
+                let cancelling = self.is_cancelling();
+                self.steps_mut().filter(|(_, open)| *open && !cancelling).for_each(|(step, _)| step.trust());
+            }
             Record::SleepBegun { ms, due_ms, .. } => {
                 if *due_ms < at_ms + ms {
                     return Err("a sleep is shorter than it says".to_owned());
@@ -309,11 +337,12 @@ impl Ledger {
         }
         let cancelling = self.is_cancelling();
         let cancelled_before = self.cancel_told.unwrap_or(0);
+        let base = self.restored * 100_000;
         let state = self.op(op)?;
         if state.closed || state.begun_at < cancelled_before || cancelling {
             return Err(format!("attempt {n} of operation {op} starts although it was closed or cancelled"));
         }
-        self.step_mut(op)?.started(n, at_ms, deadline_ms)
+        self.step_mut(op)?.started(n, at_ms, deadline_ms, base)
     }
 
     /// The oldest event of a name is for the oldest wait of that name.

@@ -86,6 +86,8 @@ pub fn kind(entry: &[u8]) -> &'static str {
         Ok(Record::Rewound { .. }) => "rewound",
         Ok(Record::Resumed) => "resumed",
         Ok(Record::Repinned { .. }) => "repinned",
+        Ok(Record::Restored(_)) => "restored",
+        Ok(Record::NothingFollowed { .. }) => "nothing followed",
         Ok(Record::Ended { .. }) => "ended",
         Err(_) => "unreadable",
     }

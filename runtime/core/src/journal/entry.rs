@@ -167,6 +167,16 @@ pub enum Record {
         /// The new module.
         digest: Digest,
     },
+    /// The database was restored from a copy: from here on the run is in an epoch of its own, with keys and attempt numbers that
+    /// no other epoch has.
+    Restored(Restored),
+    /// A person has said that after the copy nothing was done for the run but what stands in its journal.
+    NothingFollowed {
+        /// How it was found out, in their words.
+        evidence: String,
+        /// Who it was.
+        by: String,
+    },
     /// The run is over. Always the last entry, but for a failed run that is taken up again.
     Ended {
         /// How it went.
@@ -186,6 +196,8 @@ impl Record {
             | Self::CancelDelivered
             | Self::Resolved { .. }
             | Self::Rewound { .. }
+            | Self::Restored(_)
+            | Self::NothingFollowed { .. }
             | Self::Ended { .. } => true,
             _ => false,
         }
@@ -209,6 +221,17 @@ pub struct Started {
     pub step_timeout_ms: Option<u64>,
     /// When the run is cancelled if it has not ended, in ms since the Unix epoch.
     pub deadline_ms: Option<u64>,
+}
+
+/// The beginning of a new epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    /// The epoch's name, which stands in its keys. No two restorations have the same, also not of the same copy.
+    pub epoch: String,
+    /// The run may have gone on after the copy was made: what it did then is not known.
+    pub in_doubt: bool,
+    /// Who restored the database.
+    pub by: String,
 }
 
 /// A step, with everything decided.

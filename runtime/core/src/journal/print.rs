@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::entry::{AttemptOutcome, Dispatched, Entry, Next, Record, Resolution, RunOutcome, Started, StepBegun};
+use super::entry::{
+    AttemptOutcome, Dispatched, Entry, Next, Record, Resolution, Restored, RunOutcome, Started, StepBegun,
+};
 use crate::contract::{EffectClass, Evidence, Operation};
 use crate::ids::StepId;
 use crate::json::Json;
@@ -121,6 +123,14 @@ impl Printer {
             Record::Rewound { to, reason, by } => format!("rewound to {to} by {}: {}", line_of(by), line_of(reason)),
             Record::Resumed => "resumed".to_owned(),
             Record::Repinned { digest } => format!("repinned {}", digest.short()),
+            Record::Restored(Restored { epoch, in_doubt, by }) => {
+                let doubt =
+                    if *in_doubt { "; what followed the copy is not known" } else { "; nothing followed the copy" };
+                format!("restored by {}, epoch {}{doubt}", line_of(by), line_of(epoch))
+            }
+            Record::NothingFollowed { evidence, by } => {
+                format!("nothing-followed, says {} ({})", line_of(by), line_of(evidence))
+            }
             Record::Ended { outcome, .. } => match outcome {
                 RunOutcome::Succeeded(value) => format!("ended succeeded {}", shown(value)),
                 RunOutcome::Failed(error) => format!("ended failed {}", line_of(&error.to_string())),

@@ -29,6 +29,7 @@ mod pause;
 mod plan;
 mod replay;
 mod resolve;
+mod restore;
 mod retry;
 mod sleep;
 mod state;

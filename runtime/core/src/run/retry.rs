@@ -8,8 +8,9 @@ use super::machine::Machine;
 use super::state::{ItemKind, Phase, Ready};
 use crate::contract::Operation;
 use crate::error::Error;
+use crate::fault::{Fault, planted};
 use crate::ids::{Digest, StepId};
-use crate::journal::entry::{Record, RunOutcome};
+use crate::journal::entry::{Record, Restored, RunOutcome};
 use crate::policy::effect::Outcome;
 
 /// What is asked of a failed run.
@@ -21,6 +22,9 @@ pub struct Retry {
     pub digest: Option<Digest>,
     /// What was done after that point may be done again.
     pub confirm: bool,
+    /// The restorations of the database that this run was part of, the earliest first. A run that has ended is told of none: those that
+    /// it does not know it is told of now.
+    pub restored: Vec<Restored>,
 }
 
 /// What a retry has led to.
@@ -74,6 +78,10 @@ impl Machine {
         }
         let step = cut.step.and_then(|op| self.step_of(op).cloned());
         let (reason, by) = (bounded_text(reason), bounded_name(by));
+        // Before it goes on: what it did after a copy, taken up again then too, is as unknown as that of a run that was open.
+        for restored in self.not_told(&retry.restored) {
+            self.record(now_ms, Record::Restored(restored));
+        }
         self.record(now_ms, Record::Rewound { to: self.first_void(&cut), reason, by });
         if let Some(digest) = retry.digest.clone().filter(|digest| *digest != self.state.digest) {
             self.record(now_ms, Record::Repinned { digest });
@@ -92,6 +100,15 @@ impl Machine {
         // It has failed: the cut was found.
         let _ = self.state.rewound(to, self.state.at_ms);
         Ok(())
+    }
+
+    fn not_told(&self, restored: &[Restored]) -> Vec<Restored> {
+        if planted(Fault::RetryForgetsRestore) {
+            return Vec::new();
+        }
+        let epoch = self.state.epoch.as_deref();
+        let known = restored.iter().rposition(|restored| Some(restored.epoch.as_str()) == epoch);
+        restored[known.map_or(0, |at| at + 1)..].to_vec()
     }
 
     fn anew(&mut self) {

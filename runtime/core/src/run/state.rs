@@ -4,11 +4,13 @@
 //! delivered) is done here, so that it is the same live and after a restart.
 
 mod ends;
+mod epoch;
 mod rewound;
 mod steps;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::contract::{EffectClass, Operation};
 use crate::error::Error;
@@ -40,6 +42,12 @@ pub(super) struct State {
     pub(super) terminate: Option<Error>,
     /// Nothing starts, falls due or is told until this is over.
     pub(super) paused: Option<Hold>,
+    /// The epoch's name, once the database was restored; the first one has none.
+    pub(super) epoch: Option<Arc<str>>,
+    /// How often it was restored.
+    pub(super) epochs: u32,
+    /// The run may have gone on after the copy from which it was restored.
+    pub(super) in_doubt: bool,
     /// Operations begun before the workflow was told to cancel: that ends them, and not those that clean up after it.
     pub(super) cancelled_ops: usize,
     /// Steps that are ready for an attempt which must be alone in the instance.
@@ -126,12 +134,31 @@ pub(super) enum OpKind {
     Wait { name: String, due_ms: Option<u64>, event: Option<Event> },
 }
 
+/// What a doubted step waits to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// To be attempted.
+    Ready,
+    /// To be attempted at this time, in ms since the Unix epoch.
+    Until(u64),
+}
+
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) begun: StepBegun,
     pub(super) phase: Phase,
+    /// In which epoch it began.
+    pub(super) epoch: Option<Arc<str>>,
     /// The number of its latest attempt.
     pub(super) attempts: u32,
+    /// How many attempts it has had.
+    pub(super) tried: u32,
+    /// It may have been attempted after the copy from which the run was restored, and nobody has said anything of that yet.
+    pub(super) doubted: bool,
+    /// What it was about to do but for the doubt. None where it is unknown for a reason of its own.
+    pub(super) held: Option<Held>,
+    /// Since the run was last restored from a copy a person has said what became of it.
+    cleared: bool,
     /// Failures that count.
     pub(super) failures: u32,
     /// Its next attempt shares the instance with no other body.
@@ -224,6 +251,9 @@ impl State {
             cancel: None,
             terminate: None,
             paused: None,
+            epoch: None,
+            epochs: 0,
+            in_doubt: false,
             cancelled_ops: 0,
             alone_ready: BTreeSet::new(),
             ended: None,
@@ -242,7 +272,8 @@ impl State {
     /// # Errors
     /// When it cannot follow what is there, in words.
     pub(super) fn apply(&mut self, entry: &Entry, bytes: usize) -> Result<(), String> {
-        if self.ended.is_some() && !matches!(entry.record, Record::Rewound { .. }) {
+        let takes_up = matches!(entry.record, Record::Rewound { .. } | Record::Restored(_));
+        if self.ended.as_ref().is_some_and(|(outcome, _)| !(takes_up && matches!(outcome, RunOutcome::Failed(_)))) {
             return Err("it follows the end of the run".to_owned());
         }
         if entry.at_ms < self.at_ms {
@@ -266,10 +297,13 @@ impl State {
             Record::Started(_) => return Err("the run has begun already".to_owned()),
             Record::StepBegun(begun) => {
                 script(ItemKind::Begin(begun.op));
-                let step = self.begun_again(Step::new(begun.clone()));
+                let step = self.step_begun(begun);
+                let ready = step.phase == Phase::Ready;
                 self.begin(begun.op, OpKind::Step(Box::new(step)))?;
                 *self.names.entry(begun.step.name.clone()).or_insert(0) += 1;
-                self.ready.push_back(Ready::Attempt(begun.op));
+                if ready {
+                    self.ready.push_back(Ready::Attempt(begun.op));
+                }
             }
             Record::SleepBegun { op, due_ms, .. } => {
                 script(ItemKind::Begin(*op));
@@ -335,6 +369,8 @@ impl State {
             Record::Rewound { to, .. } => self.rewound(*to, at_ms)?,
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
+            Record::Restored(restored) => self.restored(restored),
+            Record::NothingFollowed { .. } => self.nothing_followed(),
             Record::Ended { outcome, returned } => self.end(outcome, *returned),
         }
         Ok(())
@@ -434,7 +470,12 @@ impl Step {
         Self {
             begun,
             phase: Phase::Ready,
+            epoch: None,
             attempts: 0,
+            tried: 0,
+            doubted: false,
+            held: None,
+            cleared: false,
             failures: 0,
             alone: false,
             abandoned: false,

@@ -8,7 +8,8 @@ use stepwell_core::error::{Cause, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::codec::{decode, encode};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, Restored, RunOutcome, Started,
+    StepBegun,
 };
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
@@ -128,6 +129,12 @@ fn asked() -> impl Strategy<Value = Record> {
         (texts(), texts()).prop_map(|(reason, by)| Record::Paused { reason, by }),
         texts().prop_map(|by| Record::Unpaused { by }),
         (any::<u64>(), texts(), texts()).prop_map(|(to, reason, by)| Record::Rewound { to, reason, by }),
+        (texts(), any::<bool>(), texts()).prop_map(|(epoch, in_doubt, by)| Record::Restored(Restored {
+            epoch,
+            in_doubt,
+            by
+        })),
+        (texts(), texts()).prop_map(|(evidence, by)| Record::NothingFollowed { evidence, by }),
         (any::<u32>(), resolutions(), texts(), texts()).prop_map(|(op, resolution, evidence, by)| Record::Resolved {
             op,
             resolution,

@@ -9,6 +9,8 @@ mod mismatch;
 mod order;
 mod recovery;
 mod resolved;
+mod restored;
+mod restored_retried;
 mod retried;
 mod retried_resolved;
 mod steps;

@@ -299,7 +299,6 @@ impl Play {
 
     /// The failed run is taken up again, and its instance is built.
     pub(crate) fn retry(&mut self, retry: &Retry) -> Result<Retried, Refusal> {
-        let entries = self.journal.len();
         let mut retried = None;
         let answer = self.ask(|machine, now_ms| {
             let answer = machine.retry(retry, "the bank is back", "ana", now_ms);
@@ -307,6 +306,9 @@ impl Play {
             answer.map(|retried| retried.granted)
         });
         answer?;
+        let rewound = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains("rewound");
+        // What it is told before that belongs to the life that ended.
+        let entries = self.journal.iter().rposition(rewound).expect("it was taken back");
         self.lives.push((entries, self.acts.clone()));
         self.result = None;
         self.rebuild();
@@ -342,6 +344,21 @@ impl Play {
     pub(crate) fn lose_process(&mut self) {
         self.note("crash");
         self.machine = Machine::load(&self.journal, None, Mode::Continue).unwrap();
+    }
+
+    /// The database is lost, and restored from a copy that has the journal's entries up to `kept`.
+    pub(crate) fn restore_keeping(&mut self, kept: usize, epoch: &str) {
+        self.note(&format!("restored from a copy of {kept} entries"));
+        self.journal.truncate(kept);
+        self.machine = Machine::load(&self.journal, None, Mode::Continue).unwrap();
+        self.machine.restore((epoch, true), "restored from a copy", "ana", self.now_ms, 0).unwrap();
+        self.drain();
+    }
+
+    /// A person resumes the run, and it is built again.
+    pub(crate) fn taken_up(&mut self) {
+        assert_eq!(self.unpause(), Ok(Granted::Now));
+        self.rebuild();
     }
 
     /// The instance is built again: workflow code does what it did.

@@ -112,7 +112,7 @@ pub(crate) async fn retry(State(app): State<App>, name: Name, post: Post) -> Res
     let RetryOf { reason, from_step, digest, confirm } = post.json_or_default()?;
     let by = post.principal.name.clone();
     let reason = reason.unwrap_or_default();
-    let retry = Retry { from_step, digest: digest.map(Digest::from_text), confirm };
+    let retry = Retry { from_step, digest: digest.map(Digest::from_text), confirm, ..Retry::default() };
     let shared = app.clone();
     once(&app, post.keyed.clone(), move |keyed| async move {
         let row = shared.run(&name.0)?;

@@ -8,7 +8,8 @@ use stepwell_core::ids::{Digest, RunId};
 use super::{RunState, Shared, State, inbox_event};
 use crate::error::{Result, StoreError};
 use crate::rows::{
-    InboxEvent, LogPlace, LogRow, ModuleRow, NewModule, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
+    Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewModule, RunFilter, RunKey, RunList, RunRow, Unfinished,
+    UnreadableRun,
 };
 use crate::store::{Reads, inbox_page};
 
@@ -48,6 +49,11 @@ impl Reads for MemoryReads {
     fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         Ok(self.journal(run)?.into_iter().skip(from).take(limit as usize).collect())
+    }
+
+    fn epochs(&self, _run: RunKey) -> Result<Vec<Epoch>> {
+        // What is in memory is restored from nothing.
+        Ok(Vec::new())
     }
 
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {

@@ -38,7 +38,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunLis
 }
 
 /// The numbers between which runs of the filter's time are, both exclusive; none where there are no such runs. Wider by what was started
-/// in the same minutes, and where the clock was set back: times are compared besides.
+/// in the same minutes, and by what a clock gave that was far ahead once, or behind: times are compared besides.
 fn range(connection: &Connection, filter: &RunFilter) -> Result<Option<(RunKey, RunKey)>> {
     let bound = |sql: &str, ms: u64| -> Result<Option<RunKey>> {
         Ok(connection.prepare_cached(sql)?.query_row([signed(ms / 60_000)], |row| row.get(0)).optional()?)

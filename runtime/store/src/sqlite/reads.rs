@@ -8,12 +8,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use stepwell_core::ids::{Digest, RunId};
 
 use super::client_reads::module_row;
-use super::lists;
 use super::pool::Pool;
 use super::rows::{inbox_event, signed, tags_of, unsigned};
+use super::{epochs, lists};
 use crate::error::{Result, StoreError};
 use crate::rows::{
-    InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
+    Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
 };
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::store::{Reads, inbox_page};
@@ -39,21 +39,7 @@ impl fmt::Debug for SqliteReads {
 
 impl Reads for SqliteReads {
     fn journal(&self, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
-        self.0.query(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT seq, entry FROM journal WHERE run = ?1 ORDER BY seq")?;
-            let mut rows = statement.query([run])?;
-            let mut entries = Vec::new();
-            while let Some(row) = rows.next()? {
-                let (seq, entry) = entry(row)
-                    .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
-                if seq != entries.len() as u64 {
-                    return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
-                }
-                entries.push((seq, entry));
-            }
-            Ok(entries)
-        })
+        self.0.query(|connection| journal(connection, run))
     }
 
     fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>> {
@@ -63,6 +49,10 @@ impl Reads for SqliteReads {
             Some((missing, _)) => Err(StoreError::Corrupt(format!("entry {missing} of run {run} is missing"))),
             None => Ok(entries),
         }
+    }
+
+    fn epochs(&self, run: RunKey) -> Result<Vec<Epoch>> {
+        self.0.query(|connection| epochs::of_run(connection, run))
     }
 
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {
@@ -160,6 +150,22 @@ pub(super) fn unfinished_sql() -> String {
              UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
          ) ORDER BY id"
     )
+}
+
+/// A run's entries, from the first on.
+pub(super) fn journal(connection: &Connection, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
+    let mut statement = connection.prepare_cached("SELECT seq, entry FROM journal WHERE run = ?1 ORDER BY seq")?;
+    let mut rows = statement.query([run])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (seq, entry) = entry(row)
+            .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
+        if seq != entries.len() as u64 {
+            return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
+        }
+        entries.push((seq, entry));
+    }
+    Ok(entries)
 }
 
 /// All rows of a query; one that cannot be read fails it.

@@ -6,6 +6,7 @@ use stepwell_core::run::{Activity, Machine, Mode, Output};
 use super::{Driver, Flow, START_MS};
 use crate::guest::Guest;
 use crate::invariants::Ledger;
+use crate::program::Ask;
 use crate::store::Store;
 
 impl Driver {
@@ -128,11 +129,16 @@ impl Driver {
     /// The run as its durable journal has it, in a new process.
     fn reload(&mut self) -> Result<(), String> {
         self.look()?;
+        let promised = self.ledger.promised.clone();
+        self.read_again(promised, self.asks.get(self.asked).map(|(_, ask)| *ask))
+    }
+
+    /// The run as the durable journal has it, of which people were promised that.
+    pub(super) fn read_again(&mut self, promised: Vec<Ask>, unanswered: Option<Ask>) -> Result<(), String> {
         self.guest = None;
         self.epoch += 1;
-        let promised = self.ledger.promised.clone();
         self.ledger = Ledger::read(self.store.durable())?;
-        self.ledger.keeps(promised, self.asks.get(self.asked).map(|(_, ask)| *ask))?;
+        self.ledger.keeps(promised, unanswered)?;
         let own = |place: &&(u64, u32)| place.0 >> 63 == 0;
         let logged = self.logs.keys().rfind(own).copied();
         let machine = load(&self.store, logged)?;

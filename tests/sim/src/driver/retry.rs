@@ -15,7 +15,7 @@ const MOST: u64 = 3;
 impl Driver {
     /// The run has ended, and its end is durable: perhaps somebody takes it up again. Whether it goes on.
     pub(super) fn retry(&mut self) -> Result<bool, String> {
-        if self.stats.retried >= MOST || self.chance(0.3) {
+        if self.stats.retried >= MOST + self.stats.restored || self.chance(0.3) {
             return Ok(false);
         }
         let steps: Vec<String> = self.ledger.steps().map(|step| step.begun.step.to_string()).collect();
@@ -23,6 +23,7 @@ impl Driver {
             from_step: steps.choose(&mut self.rng).filter(|_| self.stats.retried == 1).cloned(),
             digest: self.rng.random_bool(0.2).then(|| Digest::of(&[self.stats.retried as u8])),
             confirm: self.rng.random_bool(0.5),
+            restored: self.restorations.clone(),
         };
         let failed = self.ledger.has_failed();
         let mut asked = self.take_up(&retry);
@@ -55,6 +56,9 @@ impl Driver {
             self.store.append(bytes);
         }
         self.stats.retried += 1;
+        if self.ledger.restorations() != self.restorations.len() {
+            return Err("the run is taken up again and does not know how often its database was restored".to_owned());
+        }
         if self.chance(0.1) || self.flush() == Flow::Crashed {
             self.crash()?;
             return Ok(true);

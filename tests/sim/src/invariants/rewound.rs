@@ -19,6 +19,12 @@ impl Ledger {
         self.rewound
     }
 
+    /// How often the database was restored, as far as the run knows.
+    #[must_use]
+    pub fn restorations(&self) -> usize {
+        self.restored as usize
+    }
+
     /// How many effects of steps that were begun at that entry or after it were done, or may have been.
     #[must_use]
     pub fn done_since(&self, to: u64) -> usize {
@@ -44,6 +50,7 @@ impl Ledger {
         self.delivered_at.truncate(first);
         self.cancel_told = self.cancel_told.filter(|at| *at < to);
         let cancelled_before = self.cancel_told.unwrap_or(0);
+        let in_doubt = self.in_doubt;
         for op in self.ops.iter_mut().filter(|op| !op.void) {
             if op.begun_at >= to {
                 (op.void, op.closed) = (true, true);
@@ -72,7 +79,7 @@ impl Ledger {
             }
             match &mut op.kind {
                 Kind::Step(step) => {
-                    step.anew();
+                    step.anew(in_doubt);
                     op.outcome.clone_from(&step.over);
                 }
                 Kind::Wait { event: None, .. } if matches!(op.outcome, Some(Ok(_))) => op.outcome = None,

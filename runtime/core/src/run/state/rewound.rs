@@ -91,11 +91,12 @@ impl State {
         self.script.iter().any(|item| item.kind == ItemKind::Cancel)
     }
 
-    /// Steps that are open and have no result are attempted again, unless it is not known what they did, or the workflow was told to
-    /// cancel after it had begun them; an event that a wait has given back is another's.
+    /// Steps that are open and have no result are attempted again, unless it is not known what they did (after a copy too), or the
+    /// workflow was told to cancel after it had begun them; an event that a wait has given back is another's.
     fn reopen(&mut self) -> Vec<Operation> {
         let mut again = Vec::new();
         let cancelled = if self.cancel_told() { self.cancelled_ops } else { 0 };
+        let in_doubt = self.in_doubt;
         for (op, state) in (0..).zip(&mut self.ops).filter(|(_, state)| state.is_open()) {
             let has_result = matches!(state.outcome, Some(Ok(_)));
             match &mut state.kind {
@@ -103,13 +104,17 @@ impl State {
                 OpKind::Step(step) if !has_result && (step.phase != Phase::Unknown || step.abandoned) => {
                     step.phase = Phase::Ready;
                     step.abandoned = false;
+                    step.doubted = false;
+                    step.held = None;
                     step.failures = 0;
                     step.alone = false;
                     if planted(Fault::RetryKeepsFailure) && state.outcome.is_some() {
                         continue;
                     }
                     (state.outcome, state.settled_at) = (None, None);
-                    again.push(op);
+                    if !(in_doubt && step.hold_if_not_cleared()) {
+                        again.push(op);
+                    }
                 }
                 OpKind::Wait { event: None, .. } if has_result => (state.outcome, state.settled_at) = (None, None),
                 _ => {}
@@ -140,7 +145,7 @@ impl State {
     pub(super) fn begun_again(&mut self, mut step: Step) -> Step {
         let Some(op) = self.void_steps.remove(&step.begun.step) else { return step };
         if let OpKind::Step(void) = &mut self.ops[op as usize].kind {
-            step.attempts = void.attempts;
+            (step.attempts, step.tried) = (void.attempts, void.tried);
             void.phase = Phase::Done;
             let effects = std::mem::take(&mut void.effects);
             if !planted(Fault::VoidStepForgotten) {

@@ -245,7 +245,7 @@ fn a_run_is_taken_back_to_the_step_that_is_named() {
     let error = fails(&mut play, "second");
     play.step("open");
     play.returns(Err(error));
-    let from = |step: &str, confirm| Retry { from_step: Some(step.to_owned()), confirm, digest: None };
+    let from = |step: &str, confirm| Retry { from_step: Some(step.to_owned()), confirm, ..Retry::default() };
     assert_eq!(play.retry(&from("none", true)), Err(Refusal::NoSuchStep("none".into())));
     assert_eq!(play.retry(&from("between", true)), Err(Refusal::StepNotFailed("between".into())));
     assert_eq!(play.retry(&from("open", true)), Err(Refusal::StepNotFailed("open".into())));
