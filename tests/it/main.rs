@@ -22,6 +22,7 @@ mod journals;
 mod kill;
 mod layers;
 mod limits;
+mod others;
 mod replay;
 mod runs;
 mod rust_guests;

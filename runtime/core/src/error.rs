@@ -235,6 +235,10 @@ codes! {
     UnknownWorkflow = "workflows.unknown_workflow",
     /// Source that does not build.
     BuildFailed = "workflows.build_failed",
+    /// There is no run of that id.
+    RunNotFound = "workflows.run_not_found",
+    /// The other run has ended, and takes no event any more.
+    RunEnded = "workflows.run_ended",
     /// A fault of Stepwell's own.
     Internal = "workflows.internal",
 }

@@ -53,6 +53,12 @@ pub enum Fault {
     NewestWaitFirst,
     /// The workflow is told to cancel while attempts are under way.
     CancelTooEarly,
+    /// The workflow is told to cancel before it is known what became of an event that it sent.
+    CancelBeforeReply,
+    /// An event to another run is sent again when its workflow replays.
+    SendAgain,
+    /// What became of an operation on another run is recorded, and the operation stays open.
+    DropReply,
     /// A run's end is recorded while its requests are under way.
     EndTooEarly,
     /// A paused run's workflow is told things.
@@ -100,6 +106,9 @@ impl Fault {
         Self::ClampRetryAfter,
         Self::NewestWaitFirst,
         Self::CancelTooEarly,
+        Self::CancelBeforeReply,
+        Self::SendAgain,
+        Self::DropReply,
         Self::EndTooEarly,
         Self::DeliverWhilePaused,
         Self::FireWhilePaused,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stepwell_core::journal::entry::{Entry, RunOutcome};
 use stepwell_core::run::LogLine;
-use stepwell_store::{Answer, Append, LogPlace, LogRow, RunChange, RunKey, RunRow, Status, Store, Ticket};
+use stepwell_store::{Answer, Append, Errand, LogPlace, LogRow, RunChange, RunKey, RunRow, Status, Store, Ticket};
 
 use crate::points::Points;
 use crate::watch::{Publisher, RunEvent, Watchers};
@@ -37,6 +37,7 @@ pub(crate) struct Writing {
     logs: Vec<LogRow>,
     change: Option<RunChange>,
     answer: Option<Answer>,
+    errands: Vec<Errand>,
     /// How many steps of unknown outcome the run has by what was handed over, and by what is about to be.
     unknown: (u32, u32),
     events: Vec<RunEvent>,
@@ -66,6 +67,7 @@ impl Writing {
             logs: Vec::new(),
             change: None,
             answer: None,
+            errands: Vec::new(),
             unknown: (row.unknown, row.unknown),
             events: Vec::new(),
             status: row.status,
@@ -108,6 +110,11 @@ impl Writing {
     /// What a client is answered, under its key: it is kept with what it speaks of.
     pub(crate) fn keep(&mut self, answer: Answer) {
         self.answer = Some(answer);
+    }
+
+    /// What the run does to another by the entry before: it is in the same commit.
+    pub(crate) fn errand(&mut self, errand: Errand) {
+        self.errands.push(errand);
     }
 
     /// So many steps of the run have an unknown outcome.
@@ -159,6 +166,7 @@ impl Writing {
         append.logs = std::mem::take(&mut self.logs);
         append.change = self.change.take();
         append.answer = self.answer.take();
+        append.errands = std::mem::take(&mut self.errands);
         append.unknown = unknown;
         self.unknown.0 = self.unknown.1;
         let ticket = self.store.append(append);

@@ -60,8 +60,10 @@ impl Commands for Handle {
         not_offered("a child run")
     }
 
-    fn send_event(&mut self, _: String, _: String, _: Json) -> Result<Operation, Error> {
-        not_offered("an event to another run")
+    fn send_event(&mut self, run_id: String, name: String, payload: Json) -> Result<Operation, Error> {
+        let mut shared = self.lock();
+        let now = shared.clock.now_ms();
+        shared.machine.send_event(&run_id, &name, payload, now)
     }
 
     fn close(&mut self, operation: Operation) -> Result<(), Error> {

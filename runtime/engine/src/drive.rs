@@ -163,6 +163,7 @@ impl Taken {
             by_hand: false,
             invocation: None,
             in_flight: InFlight::default(),
+            others: Vec::new(),
             event: None,
             end: None,
             stop_at: None,

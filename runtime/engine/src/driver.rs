@@ -11,6 +11,7 @@
 mod asked;
 mod build;
 mod leave;
+mod others;
 mod rebuild;
 
 use std::sync::Arc;
@@ -18,10 +19,10 @@ use std::time::{Duration, Instant};
 
 use stepwell_core::contract::{Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::json::Json;
+use stepwell_core::ids::RunId;
 use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{INBOX_PAGE_BYTES, InboxEvent, RunChange, RunKey, StoreError};
+use stepwell_store::{INBOX_PAGE_BYTES, RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
@@ -95,6 +96,8 @@ pub(crate) struct Driver {
     pub(crate) by_hand: bool,
     pub(crate) invocation: Option<Invocation>,
     pub(crate) in_flight: InFlight,
+    /// Runs that are to be told of what this one has done to them, once that is durable.
+    pub(crate) others: Vec<RunId>,
     pub(crate) event: Option<Event>,
     pub(crate) end: Option<End>,
     /// The engine stops: until this real time, attempts under way may come to their end. No other is started.
@@ -309,7 +312,7 @@ impl Driver {
                 self.inbox = events.iter().map(|event| event.payload.len()).sum::<usize>() >= INBOX_PAGE_BYTES;
                 for event in events {
                     self.inbox_seen = event.number;
-                    match inbox_input(event) {
+                    match others::input(event) {
                         Ok(input) => self.handle(input),
                         Err(error) => tracing::error!(run = self.key, %error, "a part of the inbox is passed over"),
                     }
@@ -345,6 +348,7 @@ impl Driver {
         for output in outputs {
             match output {
                 Output::Append { entry, bytes } => self.writing.entry(entry, bytes),
+                Output::Errand(errand) => self.errand(errand),
                 Output::Deliver(event) => self.event = Some(event),
                 Output::Send { exchange, request, key, not_after_ms, .. } => {
                     let after = self.writing.hand_over(real_now_ms());
@@ -379,14 +383,10 @@ impl Driver {
                 Output::Verified => {}
             }
         }
-        self.writing.hand_over_any(real_now_ms());
+        if let Some(ticket) = self.writing.hand_over_any(real_now_ms()) {
+            self.tell_others(ticket);
+        }
     }
-}
-
-/// What came to the inbox, as the machine is told it.
-fn inbox_input(event: InboxEvent) -> Result<Input, String> {
-    let payload = Json::parse(&event.payload).map_err(|error| error.to_string())?;
-    Ok(Input::Event { id: event.number, name: event.name, payload })
 }
 
 /// Until a real time, or for ever.

@@ -5,6 +5,7 @@
 use stepwell_core::ids::{Digest, RunId};
 
 use crate::error::Result;
+use crate::links::{Link, Reply};
 use crate::rows::{InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
 use crate::status::Status;
 use crate::store::Reads;
@@ -64,6 +65,18 @@ pub trait Rows {
     fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>>;
     /// Adds an event.
     fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()>;
+    /// Adds what became of an operation on another run to the inbox of the run that has it.
+    fn add_reply(&mut self, run: RunKey, number: u64, op: u32, reply: Reply, payload: &str) -> Result<()>;
+    /// Events of the inbox with these numbers, and all after `seen`, in order. No replies.
+    fn events_left(&mut self, run: RunKey, numbers: &[u64], seen: u64) -> Result<Vec<NewEvent>>;
+    /// How the run hangs together with others; nothing where it does not.
+    fn link(&mut self, run: RunKey) -> Result<Link>;
+    /// Writes it.
+    fn put_link(&mut self, run: RunKey, link: &Link) -> Result<()>;
+    /// The runs that this one has started and that have not ended, in the order of their starts.
+    fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>>;
+    /// The run has no run key any more.
+    fn release_run_key(&mut self, run: RunKey) -> Result<()>;
     /// Adds a module unless it is known; whether it was new.
     fn add_module(&mut self, module: &NewModule) -> Result<bool>;
     /// Marks a run, so that it is found by it. The mark is kept with the run's own row as well.

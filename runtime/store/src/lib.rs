@@ -13,11 +13,13 @@
 //! goes on: that is the core's and the engine's.
 
 mod apply;
+mod errands;
 mod error;
 pub mod fault;
 mod group;
 mod grouped;
 pub mod ledger;
+mod links;
 mod memory;
 mod pending;
 mod rows;
@@ -33,6 +35,7 @@ mod tokens;
 pub use error::{Result, StoreError};
 pub use group::Gather;
 pub use grouped::Grouped;
+pub use links::{Errand, Link, Links, Reply, Successor};
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
 pub use rows::{

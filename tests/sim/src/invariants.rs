@@ -3,6 +3,7 @@
 //! A second reading of the journal, written from the rules. It knows nothing of the machine.
 
 mod asked;
+mod others;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +53,7 @@ enum Kind {
     Step(Box<Step>),
     Sleep { due_ms: u64 },
     Wait { name: String, due_ms: Option<u64>, event: Option<u64> },
+    Send { replied: bool },
 }
 
 impl Ledger {
@@ -143,6 +145,8 @@ impl Ledger {
                 self.begin(Kind::Wait { name: name.clone(), due_ms: *due_ms, event: None });
                 self.hand_out();
             }
+            Record::SendBegun { .. } => self.begin(Kind::Send { replied: false }),
+            Record::ReplyArrived { id, op, reply } => self.replied(*id, *op, reply)?,
             Record::Closed { op } => self.closed(*op)?,
             Record::Delivered { op } => {
                 let state = self.op(*op)?;
@@ -156,6 +160,9 @@ impl Ledger {
                 let Some(error) = self.cancel.clone() else { return Err("nobody asked for the cancel".to_owned()) };
                 if let Some(step) = self.steps().find(|step| step.open.is_some()) {
                     return Err(format!("the cancel is told while step {} is under way", step.begun.step));
+                }
+                if let Some(op) = self.without_reply().next() {
+                    return Err(format!("the cancel is told before it is known what became of operation {op}"));
                 }
                 self.cancel_told = true;
                 self.ops.iter_mut().for_each(|op| op.cancel(&error));
@@ -354,7 +361,8 @@ impl Ledger {
             return Ok(());
         }
         // A cancel is told first, and only once no attempt is under way.
-        if self.is_cancelling() && self.steps().any(|step| step.open.is_some()) {
+        let under_way = self.steps().any(|step| step.open.is_some()) || self.without_reply().next().is_some();
+        if self.is_cancelling() && under_way {
             return Ok(());
         }
         match self.ops.iter().position(|op| op.is_open() && op.outcome.is_some()) {

@@ -101,6 +101,8 @@ pub enum OperationKind {
     Sleep(u64),
     /// A wait for an event of that name, in ms.
     Wait(&'static str, Option<u64>),
+    /// An event of that name to another run.
+    Send(&'static str),
 }
 
 /// A step: options, and a body for each attempt.

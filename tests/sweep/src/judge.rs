@@ -153,6 +153,7 @@ fn line(record: &Record) -> Option<String> {
         Record::StepBegun(begun) => format!("step {} {} {:?}", begun.op, begun.step, begun.effect),
         Record::SleepBegun { op, .. } => format!("sleep {op}"),
         Record::WaitBegun { op, name, .. } => format!("wait {op} {name}"),
+        Record::SendBegun { op, name, .. } => format!("send {op} {name}"),
         Record::Closed { op } => format!("closed {op}"),
         Record::Delivered { op } => format!("delivered {op}"),
         Record::CancelDelivered => "cancel delivered".to_owned(),

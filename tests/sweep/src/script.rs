@@ -84,6 +84,7 @@ fn operation(begin: &Operation) -> Value {
     let caught = begin.caught;
     match &begin.kind {
         OperationKind::Step(plan) => json!({ "kind": "step", "caught": caught, "step": step(plan) }),
+        OperationKind::Send(name) => json!({ "kind": "send", "caught": caught, "name": format!("to itself: {name}") }),
         OperationKind::Sleep(ms) => json!({ "kind": "sleep", "caught": caught, "ms": short(*ms) }),
         OperationKind::Wait(name, timeout_ms) => {
             // What is never sent would be waited for without end.

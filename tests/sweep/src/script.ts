@@ -12,7 +12,7 @@ interface Body { acts: Act[]; end: string; afterMs: number }
 interface Plan { name: string; options: StepOptions; bodies: Body[] }
 type Op =
   | { kind: "step"; caught: boolean; step: Plan } | { kind: "sleep"; caught: boolean; ms: number }
-  | { kind: "wait"; caught: boolean; name: string; timeoutMs: number };
+  | { kind: "wait"; caught: boolean; name: string; timeoutMs: number } | { kind: "send"; caught: boolean; name: string };
 type Stmt =
   | { kind: "do" | "start"; op: Op } | { kind: "join"; n: number } | { kind: "all"; branches: Stmt[][]; failFast: boolean }
   | { kind: "race"; ops: Op[]; closeAll: boolean } | { kind: "abandon"; ops: Op[]; afterMs: number | null }
@@ -23,7 +23,7 @@ interface Script { url: string; main: Stmt[]; cleanup: Stmt[] }
 let token: Promise<unknown> | undefined;
 
 export const script = workflow("script", async (context: Context<Script>) => {
-  const { input: { url, main, cleanup }, step, sleep, waitForEvent, now, random, log } = context;
+  const { input: { url, main, cleanup }, step, sleep, waitForEvent, sendEvent, now, random, log } = context;
   const seen: string[] = [];
   const started: { promise: Promise<unknown>; caught: boolean }[] = [];
   const begun: Promise<unknown>[] = [];
@@ -89,6 +89,7 @@ export const script = workflow("script", async (context: Context<Script>) => {
 
   function begin(op: Op): Promise<unknown> {
     const promise = op.kind === "sleep" ? sleep(op.ms)
+      : op.kind === "send" ? sendEvent(context.runId, op.name, { from: 1 })
       : op.kind === "wait" ? waitForEvent(op.name, { timeoutMs: op.timeoutMs })
       : step.run(op.step.name, (body) => attempt(op.step, body), op.step.options);
     promise.catch(() => {});

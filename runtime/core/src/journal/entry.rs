@@ -48,6 +48,17 @@ pub enum Record {
         /// When the wait ends without it, in ms since the Unix epoch.
         due_ms: Option<u64>,
     },
+    /// Workflow code sent an event to another run. It is in that run's inbox by the commit that has this.
+    SendBegun {
+        /// The sending.
+        op: Operation,
+        /// The other run; it may be this one too.
+        to: RunId,
+        /// The event's name.
+        name: String,
+        /// What it carries.
+        payload: Json,
+    },
     /// Workflow code lost interest in an open operation.
     Closed {
         /// Which.
@@ -109,6 +120,15 @@ pub enum Record {
         name: String,
         /// What it carries.
         payload: Json,
+    },
+    /// What became of an operation on another run came to this one's inbox.
+    ReplyArrived {
+        /// Its number in the run's inbox.
+        id: u64,
+        /// The operation.
+        op: Operation,
+        /// What became of it.
+        reply: Reply,
     },
     /// The run was asked to cancel.
     CancelRequested {
@@ -174,6 +194,16 @@ impl Record {
             _ => false,
         }
     }
+}
+
+/// What became of an operation on another run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It went well.
+    Succeeded(Json),
+    /// It did not.
+    Failed(Error),
 }
 
 /// How a run began.

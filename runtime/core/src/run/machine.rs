@@ -10,7 +10,7 @@ use crate::contract::{Answer, AttemptRef, Event, Evidence, Exchange, Level, Oper
 use crate::error::{Code, Error};
 use crate::ids::{Digest, RunId, StepId};
 use crate::journal::codec::{self, Unreadable};
-use crate::journal::entry::{Entry, Record, RunOutcome, Started};
+use crate::journal::entry::{Entry, Record, Reply, RunOutcome, Started};
 use crate::journal::mismatch::Mismatch;
 use crate::json::Json;
 use crate::limits;
@@ -104,6 +104,15 @@ pub enum Input {
         /// What it carries.
         payload: Json,
     },
+    /// What became of an operation on another run came to the inbox.
+    Reply {
+        /// Its number in the run's inbox.
+        id: u64,
+        /// The operation.
+        op: Operation,
+        /// What became of it.
+        reply: Reply,
+    },
 }
 
 /// What is to be done, in this order.
@@ -116,6 +125,8 @@ pub enum Output {
         /// As it is written.
         bytes: Vec<u8>,
     },
+    /// Do this on Stepwell's own database, in the commit that has the entry before it.
+    Errand(Errand),
     /// Give the guest this event, and run it.
     Deliver(Event),
     /// Send this request once every entry before it is durable.
@@ -146,6 +157,24 @@ pub enum Output {
     Stopped(Mismatch),
     /// The replay came to the recorded end.
     Verified,
+}
+
+/// Something that a run does to another, on Stepwell's own database: in the commit that has the entry which says so, so that it
+/// happens exactly once. What becomes of it comes to the run's own inbox, in the same commit or in a later one.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Errand {
+    /// Put an event into another run's inbox. The reply is `null`, or why it could not be.
+    Send {
+        /// The operation.
+        op: Operation,
+        /// The other run.
+        to: RunId,
+        /// The event's name.
+        name: String,
+        /// What it carries.
+        payload: Json,
+    },
 }
 
 /// A line of the run's log. Its place makes it one of a kind, so that it can be kept once however often it is written.
@@ -259,6 +288,7 @@ impl Machine {
             Input::Trapped(error) => self.trapped(error, now_ms, random),
             Input::Time => self.time(now_ms, random),
             Input::Event { id, name, payload } => self.event(id, name, payload, now_ms),
+            Input::Reply { id, op, reply } => self.reply(id, op, reply, now_ms),
             Input::Settled { .. } => {}
         }
     }

@@ -29,6 +29,7 @@ mod pause;
 mod plan;
 mod replay;
 mod resolve;
+mod send;
 mod sleep;
 mod state;
 mod status;
@@ -40,7 +41,7 @@ mod time;
 mod tests;
 
 pub use ask::{Granted, Refusal, RunStatus};
-pub use machine::{Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
+pub use machine::{Errand, Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
 pub use resolve::{Finding, KeyOfRetry, Resolved, UnknownEffect, UnknownStep, found_error};
 pub use status::{Activity, Awaited};
 pub use step::check_name;

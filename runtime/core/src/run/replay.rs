@@ -9,6 +9,7 @@ use super::state::{ItemKind, OpKind};
 use crate::contract::{Event, Operation};
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
+use crate::ids::RunId;
 use crate::journal::entry::RunOutcome;
 use crate::journal::mismatch::Mismatch;
 use crate::json::Json;
@@ -19,6 +20,7 @@ pub(super) enum Came<'a> {
     Step(&'a str),
     Sleep,
     Wait(&'a str),
+    Send { to: &'a RunId, name: &'a str, payload: &'a Json },
     Close(Operation),
 }
 
@@ -28,6 +30,7 @@ impl Came<'_> {
             Self::Step(name) => format!("step {name:?}"),
             Self::Sleep => "a sleep".to_owned(),
             Self::Wait(name) => format!("a wait for event {name:?}"),
+            Self::Send { to, name, payload } => send_text(to, name, payload),
             Self::Close(op) => format!("the close of operation {op}"),
         }
     }
@@ -84,6 +87,9 @@ impl Machine {
                 (OpKind::Step(_), Came::Step(_)) if planted(Fault::SkipMismatch) => Some(op),
                 (OpKind::Sleep { .. }, Came::Sleep) => Some(op),
                 (OpKind::Wait { name: recorded, .. }, Came::Wait(name)) if recorded == name => Some(op),
+                (OpKind::Send { to, name, payload }, Came::Send { to: t, name: n, payload: p }) => {
+                    (to == t && name == n && payload.same_value(p)).then_some(op)
+                }
                 _ => None,
             },
             _ => None,
@@ -217,6 +223,7 @@ impl Machine {
             Some(OpKind::Step(step)) => format!("step {:?}", step.begun.step.name),
             Some(OpKind::Sleep { .. }) => "a sleep".to_owned(),
             Some(OpKind::Wait { name, .. }) => format!("a wait for event {name:?}"),
+            Some(OpKind::Send { to, name, payload }) => send_text(to, name, payload),
             None => format!("operation {op}"),
         };
         match kind {
@@ -235,6 +242,10 @@ impl Machine {
     pub(super) fn in_body(&self) -> bool {
         matches!(self.guest.owner, Owner::Body(_))
     }
+}
+
+fn send_text(to: &RunId, name: &str, payload: &Json) -> String {
+    format!("the event {name:?} to run {to} with {}", shortened(payload.as_str()))
 }
 
 fn shortened(text: &str) -> String {

@@ -4,6 +4,7 @@
 //! delivered) is done here, so that it is the same live and after a restart.
 
 mod ends;
+mod replies;
 mod steps;
 mod waits;
 
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::contract::{EffectClass, Operation};
 use crate::error::Error;
-use crate::ids::Digest;
+use crate::ids::{Digest, RunId};
 use crate::journal::entry::{Asked, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
 use crate::json::Json;
 use crate::policy::effect::Outcome;
@@ -32,7 +33,10 @@ pub(super) struct State {
     open_waits: BTreeMap<String, BTreeSet<Operation>>,
     /// Events that nobody has waited for yet, oldest first.
     kept: VecDeque<Event>,
+    /// The last of the inbox: an event, or a reply.
     pub(super) last_event: u64,
+    /// Operations whose reply comes with the commit that has them: it is there, or about to be.
+    pub(super) errands: BTreeSet<Operation>,
     pub(super) cancel: Option<Error>,
     pub(super) terminate: Option<Error>,
     /// Nothing starts, falls due or is told until this is over.
@@ -111,6 +115,7 @@ pub(super) enum OpKind {
     Step(Box<Step>),
     Sleep { due_ms: u64 },
     Wait { name: String, due_ms: Option<u64>, event: Option<Event> },
+    Send { to: RunId, name: String, payload: Json },
 }
 
 #[derive(Debug)]
@@ -202,6 +207,7 @@ impl State {
             open_waits: BTreeMap::new(),
             kept: VecDeque::new(),
             last_event: 0,
+            errands: BTreeSet::new(),
             cancel: None,
             terminate: None,
             paused: None,
@@ -258,6 +264,12 @@ impl State {
                 self.begin(*op, OpKind::Wait { name: name.clone(), due_ms: *due_ms, event: None })?;
                 self.wait_begun(*op, name, *due_ms);
             }
+            Record::SendBegun { op, to, name, payload } => {
+                script(ItemKind::Begin(*op));
+                let kind = OpKind::Send { to: to.clone(), name: name.clone(), payload: payload.clone() };
+                self.begin(*op, kind)?;
+                self.errands.insert(*op);
+            }
             Record::Closed { op } => {
                 script(ItemKind::Close(*op));
                 self.closed(*op)?;
@@ -297,6 +309,7 @@ impl State {
                 self.kept.push_back(Event { id: *id, name: name.clone(), payload: payload.clone() });
                 self.hand_out(name);
             }
+            Record::ReplyArrived { id, op, reply } => self.reply_arrived(*id, *op, reply)?,
             Record::CancelRequested { error, .. } => {
                 self.cancel = Some(error.clone());
                 self.cancelled_ops = usize::MAX;
@@ -391,6 +404,7 @@ impl Op {
             },
             OpKind::Sleep { due_ms } => Some(*due_ms),
             OpKind::Wait { due_ms, .. } => *due_ms,
+            OpKind::Send { .. } => None,
         }
     }
 }

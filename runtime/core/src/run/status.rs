@@ -65,7 +65,8 @@ impl Machine {
         if self.state.paused.is_some() && self.live.is_empty() && self.ending.is_none() {
             return Activity::Paused;
         }
-        let busy = !self.live.is_empty() || !self.told.is_empty() || self.ending.is_some();
+        let own = !self.told.is_empty() || !self.state.errands.is_empty();
+        let busy = !self.live.is_empty() || own || self.ending.is_some();
         if busy || !self.state.ready.is_empty() {
             return Activity::Running;
         }
@@ -121,6 +122,8 @@ impl Machine {
                 Phase::BackingOff { .. } => Some(Awaited::Retry(step.begun.step.clone())),
                 _ => None,
             },
+            // Its reply is there, or about to be.
+            OpKind::Send { .. } => None,
         }
     }
 
@@ -208,9 +211,11 @@ impl Machine {
         if let Some(event) = self.next_told() {
             return Some(event);
         }
-        // Nothing else begins or is told before a request to cancel, and that waits until no attempt is under way.
-        let too_early = planted(Fault::CancelTooEarly);
-        if matches!(self.state.ready.front(), Some(Ready::Cancel)) && !self.live.is_empty() && !too_early {
+        // Nothing else begins or is told before a request to cancel, and that waits until no attempt is under way, and until it is
+        // known what became of what has been done on other runs.
+        let under_way = !self.live.is_empty() && !planted(Fault::CancelTooEarly)
+            || !self.state.errands.is_empty() && !planted(Fault::CancelBeforeReply);
+        if matches!(self.state.ready.front(), Some(Ready::Cancel)) && under_way {
             return None;
         }
         let at = (0..self.state.ready.len()).find(|at| match self.state.ready[*at] {

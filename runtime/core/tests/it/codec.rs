@@ -4,11 +4,12 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use stepwell_core::contract::{EffectClass, Evidence};
-use stepwell_core::error::{Cause, Error, Retryability};
+use stepwell_core::error::{Cause, Code, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::codec::{decode, encode};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Reply, Resolution, RunOutcome, Started,
+    StepBegun,
 };
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
@@ -97,6 +98,12 @@ fn commands() -> impl Strategy<Value = Record> {
             name,
             due_ms
         }),
+        (any::<u32>(), texts(), texts(), jsons()).prop_map(|(op, to, name, payload)| Record::SendBegun {
+            op,
+            to: RunId::new(to),
+            name,
+            payload
+        }),
         any::<u32>().prop_map(|op| Record::Closed { op }),
     ]
 }
@@ -108,9 +115,14 @@ fn deliveries() -> impl Strategy<Value = Record> {
         any::<u32>().prop_map(|op| Record::TimerFired { op }),
         any::<u32>().prop_map(|op| Record::WaitExpired { op }),
         (any::<u64>(), texts(), jsons()).prop_map(|(id, name, payload)| Record::EventArrived { id, name, payload }),
+        (any::<u64>(), any::<u32>(), replies()).prop_map(|(id, op, reply)| Record::ReplyArrived { id, op, reply }),
         Just(Record::Resumed),
         texts().prop_map(|text| Record::Repinned { digest: Digest::of(text.as_bytes()) }),
     ]
+}
+
+fn replies() -> impl Strategy<Value = Reply> {
+    prop_oneof![jsons().prop_map(Reply::Succeeded), errors().prop_map(Reply::Failed)]
 }
 
 fn resolutions() -> impl Strategy<Value = Resolution> {
@@ -256,6 +268,29 @@ fn numbers_keep_their_spelling_in_the_journal() {
         let bytes = encode(&entry);
         assert!(std::str::from_utf8(&bytes).unwrap().contains(text), "{text}");
         assert_eq!(decode(0, &bytes).unwrap(), entry);
+    }
+}
+
+/// What a released version has written is read for ever.
+#[test]
+fn what_is_done_on_other_runs_is_written_like_this() {
+    let payload = Json::parse("{\"n\":1}").unwrap();
+    let sent = Record::SendBegun { op: 3, to: RunId::new("run_2"), name: "paid".into(), payload };
+    let gone = Reply::Failed(Error::new(Code::RunEnded, "too late").never_retried());
+    for (record, text) in [
+        (sent, r#"1{"t":5,"e":{"send_begun":{"op":3,"to":"run_2","name":"paid","payload":{"n":1}}}}"#),
+        (
+            Record::ReplyArrived { id: 7, op: 3, reply: Reply::Succeeded(Json::null()) },
+            r#"1{"t":5,"e":{"reply_arrived":{"id":7,"op":3,"reply":{"succeeded":null}}}}"#,
+        ),
+        (
+            Record::ReplyArrived { id: 7, op: 3, reply: gone },
+            r#"1{"t":5,"e":{"reply_arrived":{"id":7,"op":3,"reply":{"failed":{"code":"workflows.run_ended","message":"too late","retryability":"never"}}}}}"#,
+        ),
+    ] {
+        let entry = Entry { at_ms: 5, record };
+        assert_eq!(String::from_utf8(encode(&entry)).unwrap(), text);
+        assert_eq!(decode(0, text.as_bytes()).unwrap(), entry);
     }
 }
 

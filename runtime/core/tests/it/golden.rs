@@ -7,6 +7,7 @@ mod ends;
 mod events;
 mod mismatch;
 mod order;
+mod others;
 mod recovery;
 mod resolved;
 mod steps;

@@ -16,14 +16,14 @@ use stepwell_core::contract::{
     Attempt, AttemptRef, Event, Evidence, Exchange, Operation, Request, Response, StepOptions,
 };
 use stepwell_core::error::{Code, Error};
-use stepwell_core::journal::entry::Started;
+use stepwell_core::journal::entry::{Reply, Started};
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
 use stepwell_core::run::{Activity, Granted, Input, Machine, Mode, Output, Refusal};
 
 use replay::Act;
-use show::event_text;
+use show::{errand_text, event_text};
 
 /// When runs begin, in ms since the Unix epoch.
 pub(crate) const START_MS: u64 = 1_000_000;
@@ -123,6 +123,10 @@ impl Play {
                 Output::Finished(_) => self.line("--", "finished"),
                 Output::Stopped(mismatch) => self.line("--", &format!("stopped: {mismatch}")),
                 Output::Verified => self.line("--", "verified"),
+                Output::Errand(errand) => {
+                    let told = errand_text(&errand);
+                    self.line("store <-", &told);
+                }
                 Output::StatusText(_) | Output::Log(_) => {}
             }
         }
@@ -156,6 +160,13 @@ impl Play {
     pub(crate) fn wait(&mut self, name: &str, timeout_ms: Option<u64>) -> Operation {
         let op = self.machine.wait_event(name, timeout_ms, self.now_ms).unwrap();
         self.acts.push(Act::Wait(op, name.into(), timeout_ms));
+        self.drain();
+        op
+    }
+
+    pub(crate) fn send_to(&mut self, to: &str, name: &str, payload: &str) -> Operation {
+        let op = self.machine.send_event(to, name, json(payload), self.now_ms).unwrap();
+        self.acts.push(Act::Send(op, to.into(), name.into(), json(payload)));
         self.drain();
         op
     }
@@ -258,6 +269,15 @@ impl Play {
 
     pub(crate) fn event(&mut self, id: u64, name: &str, payload: &str) {
         self.handle(Input::Event { id, name: name.into(), payload: json(payload) });
+    }
+
+    /// What became of an operation on another run is in the inbox.
+    pub(crate) fn reply(&mut self, id: u64, op: Operation, reply: Result<&str, Error>) {
+        let reply = match reply {
+            Ok(value) => Reply::Succeeded(json(value)),
+            Err(error) => Reply::Failed(error),
+        };
+        self.handle(Input::Reply { id, op, reply });
     }
 
     // People.

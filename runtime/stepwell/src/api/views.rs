@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use stepwell_engine::store::{NewRun, RunKey, RunRow, Status};
+use stepwell_engine::store::{Links, NewRun, RunKey, RunRow, Status};
 use utoipa::ToSchema;
 
 use super::app::App;
@@ -126,6 +126,7 @@ pub(crate) fn new_run(new: &NewRun) -> Run {
         unknown: 0,
         created_at_ms: new.created_at_ms,
         changed_at_ms: new.created_at_ms,
+        links: Links::default(),
     })
 }
 

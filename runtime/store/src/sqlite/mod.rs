@@ -6,6 +6,7 @@
 mod client_reads;
 mod create;
 mod errors;
+mod links;
 mod lock;
 mod mark;
 mod pool;

@@ -11,6 +11,7 @@ use super::client_reads::module_row;
 use super::pool::Pool;
 use super::rows::{inbox_event, signed, tags_of, unsigned};
 use crate::error::{Result, StoreError};
+use crate::links::Links;
 use crate::rows::{
     InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
 };
@@ -99,7 +100,8 @@ impl Reads for SqliteReads {
         // A status that this version does not know is not taken for an end: such a run is set aside and named.
         // Left to itself, SQLite would look at every run for that.
         let sql = format!(
-            "SELECT id, status, wake_at_ms, EXISTS (SELECT 1 FROM inbox WHERE run = id AND number > inbox_seen)
+            "SELECT id, status, wake_at_ms, EXISTS (SELECT 1 FROM inbox WHERE run = id AND number > inbox_seen),
+                 EXISTS (SELECT 1 FROM links WHERE run = id AND cancel = 1)
              FROM runs WHERE id IN (
                  SELECT id FROM runs WHERE status < {FIRST_FINISHED_CODE}
                  UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
@@ -110,7 +112,13 @@ impl Reads for SqliteReads {
             let Some(status) = Status::from_code(code) else {
                 return Ok(Err(UnreadableRun { key, reason: format!("{code} is no status of this version") }));
             };
-            Ok(Ok(Unfinished { key, status, wake_at_ms: wake_at_ms.map(unsigned), unseen: row.get(3)? }))
+            Ok(Ok(Unfinished {
+                key,
+                status,
+                wake_at_ms: wake_at_ms.map(unsigned),
+                unseen: row.get(3)?,
+                cancel: row.get(4)?,
+            }))
         };
         let (mut runs, mut unreadable) = (Vec::new(), Vec::new());
         for run in self.0.query(|connection| all(connection, &sql, [], read))? {
@@ -137,7 +145,7 @@ impl Reads for SqliteReads {
     }
 
     fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>> {
-        let sql = "SELECT number, name, payload FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
+        let sql = "SELECT number, name, payload, op FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
         self.0.query(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let events = statement.query_map([run, signed(after)], inbox_event)?;
@@ -181,6 +189,12 @@ fn conditions(filter: &RunFilter) -> (String, Vec<Box<dyn rusqlite::ToSql>>) {
     }
     if let Some(until_ms) = filter.until_ms {
         and("created_at_ms <", Box::new(signed(until_ms)));
+    }
+    if let Some(parent) = &filter.parent {
+        values.push(Box::new(parent.as_str().to_owned()));
+        let last = values.len();
+        conditions +=
+            &format!(" AND id IN (SELECT run FROM links WHERE parent = (SELECT id FROM runs WHERE run = ?{last}))");
     }
     if filter.open {
         conditions += &format!(" AND (status < {FIRST_FINISHED_CODE} OR status > {LAST_FINISHED_CODE})");
@@ -234,7 +248,10 @@ pub(super) fn one_run(
 }
 
 const RUN_COLUMNS: &str = "id, run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
-    created_at_ms, changed_at_ms, tags, unknown";
+    created_at_ms, changed_at_ms, tags, unknown, (SELECT json_array(
+        (SELECT run FROM runs WHERE id = l.parent), l.op, (SELECT run FROM runs WHERE id = l.continued_from),
+        (SELECT run FROM runs WHERE id = l.continued_as), (SELECT run FROM runs WHERE id = l.first), l.cancel
+    ) FROM links AS l WHERE l.run = runs.id)";
 
 fn run_row(row: &Row<'_>) -> Result<RunRow> {
     let code: i64 = row.get(5)?;
@@ -255,7 +272,22 @@ fn run_row(row: &Row<'_>) -> Result<RunRow> {
         changed_at_ms: unsigned(row.get(11)?),
         tags: row.get::<_, Option<String>>(12)?.map_or(Ok(Vec::new()), |text| tags_of(&text))?,
         unknown: row.get(13)?,
-        outcome: row.get(14)?,
+        links: row.get::<_, Option<String>>(14)?.map_or(Ok(Links::default()), |text| links_of(&text))?,
+        outcome: row.get(15)?,
+    })
+}
+
+/// What [`RUN_COLUMNS`] makes of a run's links.
+fn links_of(text: &str) -> Result<Links> {
+    type Columns = (Option<String>, Option<u32>, Option<String>, Option<String>, Option<String>, i64);
+    let (parent, op, from, to, first, cancel): Columns =
+        serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("links: {error}")))?;
+    Ok(Links {
+        parent: parent.map(RunId::new).zip(op),
+        cancel: cancel != 0,
+        continued_from: from.map(RunId::new),
+        continued_as: to.map(RunId::new),
+        first: first.map(RunId::new),
     })
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1.
-const MIGRATIONS: &[&str] = &[FIRST, SERVED];
+const MIGRATIONS: &[&str] = &[FIRST, SERVED, super::links::LINKED];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {

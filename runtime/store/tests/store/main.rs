@@ -6,6 +6,7 @@ mod conformance;
 mod crash;
 mod failure;
 mod memory;
+mod others;
 mod sqlite;
 mod subject;
 mod submissions;

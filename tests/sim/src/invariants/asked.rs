@@ -42,6 +42,7 @@ impl Ledger {
             Record::StepBegun(_)
                 | Record::SleepBegun { .. }
                 | Record::WaitBegun { .. }
+                | Record::SendBegun { .. }
                 | Record::Closed { .. }
                 | Record::Dispatched(_)
         );

@@ -14,6 +14,7 @@ pub(crate) enum Act {
     Step(Operation, String, StepOptions),
     Sleep(Operation, u64),
     Wait(Operation, String, Option<u64>),
+    Send(Operation, String, String, Json),
     Close(Operation),
     Told(Event),
 }
@@ -36,6 +37,9 @@ pub(super) fn follow(machine: &mut Machine, acts: &[Act], now_ms: u64) -> usize 
             Act::Step(op, name, options) => assert_eq!(machine.step_begin(name, options, now_ms), Ok(*op)),
             Act::Sleep(op, ms) => assert_eq!(machine.sleep(*ms, now_ms), Ok(*op)),
             Act::Wait(op, name, timeout_ms) => assert_eq!(machine.wait_event(name, *timeout_ms, now_ms), Ok(*op)),
+            Act::Send(op, to, name, payload) => {
+                assert_eq!(machine.send_event(to, name, payload.clone(), now_ms), Ok(*op));
+            }
             Act::Close(_) if machine.at_frontier() => return done,
             Act::Close(op) => assert_eq!(machine.close(*op, now_ms, 0), Ok(())),
             Act::Told(event) => {
