@@ -59,6 +59,16 @@ pub enum Fault {
     SendAgain,
     /// What became of an operation on another run is recorded, and the operation stays open.
     DropReply,
+    /// A child is started again when its parent replays.
+    StartAgain,
+    /// A child goes on whose parent's workflow has closed it.
+    CloseLeavesChild,
+    /// A child goes on whose parent's workflow was told to cancel.
+    CancelLeavesChild,
+    /// A run goes on in another although it was asked to cancel.
+    ContinueCancelled,
+    /// What came for a run and was not made use of is lost when another goes on.
+    ContinueDropsEvents,
     /// A run's end is recorded while its requests are under way.
     EndTooEarly,
     /// A paused run's workflow is told things.
@@ -109,6 +119,11 @@ impl Fault {
         Self::CancelBeforeReply,
         Self::SendAgain,
         Self::DropReply,
+        Self::StartAgain,
+        Self::CloseLeavesChild,
+        Self::CancelLeavesChild,
+        Self::ContinueCancelled,
+        Self::ContinueDropsEvents,
         Self::EndTooEarly,
         Self::DeliverWhilePaused,
         Self::FireWhilePaused,

@@ -63,8 +63,8 @@ impl Engine {
             && let Some(row) = self.store().read().run_by_number(run)?
         {
             // Where it has ended, the event is with the one that goes on for it.
-            match &row.links.continued_as {
-                Some(next) => self.notice(next),
+            match &row.links.last {
+                Some(last) => self.notice(last),
                 None => self.notice_inbox(&row),
             }
         }

@@ -63,15 +63,17 @@ fn start(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun, link: Link) -> Re
     Ok((!link.awaited).then(|| (Reply::Done, text(run.run.as_str()))))
 }
 
-/// The run itself, or where it has ended the one that goes on for it.
+/// The run itself, or where it has ended the last that goes on for it.
 pub(crate) fn current(rows: &mut dyn Rows, heads: &mut Heads, run: RunKey) -> Result<RunKey> {
-    let mut current = run;
-    while heads.get(rows, current)?.is_some_and(|head| head.status.is_finished())
-        && let Some(next) = rows.link(current)?.continued_as
-    {
-        current = next;
+    if heads.get(rows, run)?.is_none_or(|head| !head.status.is_finished()) {
+        return Ok(run);
     }
-    Ok(current)
+    let link = rows.link(run)?;
+    if link.continued_as.is_none() {
+        return Ok(run);
+    }
+    // However many there are in between.
+    Ok(rows.last_after(link.first.unwrap_or(run))?.unwrap_or(run))
 }
 
 /// Asks the run's children to cancel that are not to stay: all, or that of an operation. Each does it by itself; here it is noted.
@@ -100,7 +102,9 @@ pub(crate) fn ended(
         return succeed(rows, heads, run, link, successor);
     }
     let Some((parent, op)) = link.parent.filter(|_| link.awaited) else { return Ok(()) };
-    if heads.get(rows, parent)?.is_none_or(|head| head.status.is_finished()) {
+    // One that has failed may be taken up again, and still waits for it then.
+    let over = |status: Status| status.is_finished() && status != Status::Failed;
+    if heads.get(rows, parent)?.is_none_or(|head| over(head.status)) {
         return Ok(());
     }
     let reply = match change.status {

@@ -73,6 +73,8 @@ pub trait Rows {
     fn link(&mut self, run: RunKey) -> Result<Link>;
     /// Writes it.
     fn put_link(&mut self, run: RunKey, link: &Link) -> Result<()>;
+    /// The last of the runs that have gone on for one another after this first one.
+    fn last_after(&mut self, first: RunKey) -> Result<Option<RunKey>>;
     /// The runs that this one has started and that have not ended, in the order of their starts.
     fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>>;
     /// The run has no run key any more.

@@ -134,6 +134,8 @@ pub struct Links {
     pub continued_as: Option<RunId>,
     /// The first of all that went on for one another, where it is not that itself.
     pub first: Option<RunId>,
+    /// The last of them, where it is not that itself.
+    pub last: Option<RunId>,
 }
 
 /// The same by their numbers, as it is stored.

@@ -1,7 +1,7 @@
 //! Joins program, machine, store and world, and lets the host crash. Virtual time; everything follows from the seed.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use rand::rngs::SmallRng;
@@ -13,7 +13,7 @@ use stepwell_core::journal::entry::Started;
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
 use stepwell_core::policy::retry::RetryPolicy;
-use stepwell_core::run::{Errand, Input, Machine};
+use stepwell_core::run::{Continue, Errand, Input, Machine};
 
 use crate::generate;
 use crate::guest::Guest;
@@ -61,6 +61,12 @@ pub struct Driver {
     errands: Vec<(usize, Errand)>,
     /// How often each operation on another run was done.
     done: BTreeMap<Operation, u32>,
+    /// Children that were started and are awaited.
+    children: BTreeSet<Operation>,
+    /// How often each child was asked to cancel.
+    cancelled: BTreeMap<Operation, u32>,
+    /// The run that goes on.
+    next: Option<Continue>,
     /// The instance was dropped while the run waited.
     parked: bool,
     /// What people ask: when, in ms since the Unix epoch.
@@ -120,6 +126,8 @@ impl Driver {
                 retry: RetryPolicy::default(),
                 step_timeout_ms: None,
                 deadline_ms: program.run_timeout_ms.map(|ms| START_MS + ms),
+                parent: None,
+                continues: None,
             },
         );
         let store = Store::new(first);
@@ -131,6 +139,7 @@ impl Driver {
             rng: next(),
             notes: Vec::new(),
             violations: Vec::new(),
+            takes: BTreeMap::new(),
             traps: true,
         }));
         let mut rng = next();
@@ -143,6 +152,9 @@ impl Driver {
             post,
             errands: Vec::new(),
             done: BTreeMap::new(),
+            children: BTreeSet::new(),
+            cancelled: BTreeMap::new(),
+            next: None,
             guest: None,
             program: program.clone(),
             store,

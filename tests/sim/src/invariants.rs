@@ -13,6 +13,7 @@ use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::{Entry, Record, RunOutcome};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::is_safe_method;
+use stepwell_core::run::Errand;
 
 use crate::program::Ask;
 use crate::step::Step;
@@ -35,6 +36,12 @@ pub struct Ledger {
     /// What people were told holds.
     pub promised: Vec<Ask>,
     ended: Option<RunOutcome>,
+    /// The workflow has ended the run so that another goes on.
+    continued: bool,
+    /// Children that were asked to cancel.
+    given_up: Vec<Operation>,
+    /// What is to be done on other runs by the last entry.
+    owed: Vec<Errand>,
     at_ms: u64,
 }
 
@@ -54,6 +61,7 @@ enum Kind {
     Sleep { due_ms: u64 },
     Wait { name: String, due_ms: Option<u64>, event: Option<u64> },
     Send { replied: bool },
+    Child { awaited: bool, abandoned: bool, replied: bool },
 }
 
 impl Ledger {
@@ -69,6 +77,8 @@ impl Ledger {
                 return Err(format!("entry {seq} is not written as it was read"));
             }
             ledger.entry(&entry)?;
+            // Done with the commit that had it.
+            ledger.owed.clear();
         }
         Ok(ledger)
     }
@@ -116,6 +126,7 @@ impl Ledger {
             return Err("an entry follows the end of the run".to_owned());
         }
         self.asked(&entry.record)?;
+        self.nothing_owed()?;
         self.at_ms = entry.at_ms;
         self.record(&entry.record, entry.at_ms)
     }
@@ -146,8 +157,20 @@ impl Ledger {
                 self.hand_out();
             }
             Record::SendBegun { .. } => self.begin(Kind::Send { replied: false }),
+            Record::ChildBegun(child) => {
+                let (awaited, abandoned) = (!child.detached, child.abandoned);
+                self.begin(Kind::Child { awaited, abandoned, replied: false });
+            }
+            Record::ContinuedAsNew { .. } => {
+                if self.cancel_told || std::mem::replace(&mut self.continued, true) {
+                    return Err("the run continues although it was told to cancel, or twice".to_owned());
+                }
+            }
             Record::ReplyArrived { id, op, reply } => self.replied(*id, *op, reply)?,
-            Record::Closed { op } => self.closed(*op)?,
+            Record::Closed { op } => {
+                self.give_up_child(*op);
+                self.closed(*op)?;
+            }
             Record::Delivered { op } => {
                 let state = self.op(*op)?;
                 if state.outcome.is_none() || !state.is_open() {
@@ -165,6 +188,7 @@ impl Ledger {
                     return Err(format!("the cancel is told before it is known what became of operation {op}"));
                 }
                 self.cancel_told = true;
+                (0..self.ops.len() as Operation).for_each(|op| self.give_up_child(op));
                 self.ops.iter_mut().for_each(|op| op.cancel(&error));
                 self.deliveries.push(None);
             }
@@ -205,6 +229,7 @@ impl Ledger {
                 }
             }
             Record::Ended { outcome, .. } => {
+                self.goes_on(outcome)?;
                 self.ended = Some(outcome.clone());
                 let under_way = |step: &&Step| step.open.is_some() || step.effects.iter().any(|e| e.in_flight);
                 if let Some(step) = self.steps().find(under_way) {

@@ -154,6 +154,8 @@ fn line(record: &Record) -> Option<String> {
         Record::SleepBegun { op, .. } => format!("sleep {op}"),
         Record::WaitBegun { op, name, .. } => format!("wait {op} {name}"),
         Record::SendBegun { op, name, .. } => format!("send {op} {name}"),
+        Record::ChildBegun(child) => format!("child {} {}", child.op, child.workflow),
+        Record::ContinuedAsNew { .. } => "continued".to_owned(),
         Record::Closed { op } => format!("closed {op}"),
         Record::Delivered { op } => format!("delivered {op}"),
         Record::CancelDelivered => "cancel delivered".to_owned(),

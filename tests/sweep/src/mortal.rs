@@ -70,6 +70,8 @@ pub fn kind(entry: &[u8]) -> &'static str {
         Ok(Record::WaitBegun { .. }) => "wait begun",
         Ok(Record::SendBegun { .. }) => "send begun",
         Ok(Record::ReplyArrived { .. }) => "reply arrived",
+        Ok(Record::ChildBegun(_)) => "child begun",
+        Ok(Record::ContinuedAsNew { .. }) => "continued as new",
         Ok(Record::Closed { .. }) => "closed",
         Ok(Record::Delivered { .. }) => "delivered",
         Ok(Record::CancelDelivered) => "cancel delivered",
@@ -149,6 +151,9 @@ impl Rows for Noted<'_> {
     }
     fn put_link(&mut self, run: RunKey, link: &Link) -> Result<()> {
         self.rows.put_link(run, link)
+    }
+    fn last_after(&mut self, first: RunKey) -> Result<Option<RunKey>> {
+        self.rows.last_after(first)
     }
     fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>> {
         self.rows.open_children(run)

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::entry::{
-    AttemptOutcome, Dispatched, Entry, Next, Record, Reply, Resolution, RunOutcome, Started, StepBegun,
+    AttemptOutcome, ChildBegun, Dispatched, Entry, Next, Record, Reply, Resolution, RunOutcome, Started, StepBegun,
 };
 use crate::contract::{EffectClass, Evidence, Operation};
 use crate::ids::StepId;
@@ -93,6 +93,13 @@ impl Printer {
             Record::SendBegun { op, to, name, payload } => {
                 format!("send-begun {op} {name:?} to {} {}", line_of(to.as_str()), shown(payload))
             }
+            Record::ChildBegun(child) => {
+                let ChildBegun { op, run, workflow, input, .. } = &**child;
+                let detached = if child.detached { " detached" } else { "" };
+                let abandoned = if child.abandoned { " abandoned" } else { "" };
+                format!("child-begun {op} {workflow:?} as {run}{detached}{abandoned} {}", shown(input))
+            }
+            Record::ContinuedAsNew { input } => format!("continued-as-new {}", shown(input)),
             Record::Closed { op } => format!("closed {}", self.name(*op)),
             Record::Delivered { op } => format!("delivered {} (turn {})", self.name(*op), self.turn),
             Record::CancelDelivered => format!("cancel-delivered (turn {})", self.turn),
@@ -134,6 +141,7 @@ impl Printer {
                 RunOutcome::Failed(error) => format!("ended failed {}", line_of(&error.to_string())),
                 RunOutcome::Cancelled(error) => format!("ended cancelled {}", line_of(&error.to_string())),
                 RunOutcome::Terminated(error) => format!("ended terminated {}", line_of(&error.to_string())),
+                RunOutcome::Continued(run) => format!("ended, {run} goes on"),
             },
         }
     }

@@ -61,7 +61,8 @@ impl RunStatus {
     #[must_use]
     pub fn of(outcome: &RunOutcome) -> Self {
         match outcome {
-            RunOutcome::Succeeded(_) => Self::Succeeded,
+            // What it was started for goes on, and has not failed.
+            RunOutcome::Succeeded(_) | RunOutcome::Continued(_) => Self::Succeeded,
             RunOutcome::Failed(_) => Self::Failed,
             RunOutcome::Cancelled(_) => Self::Cancelled,
             RunOutcome::Terminated(_) => Self::Terminated,

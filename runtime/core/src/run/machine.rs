@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::attempt::LiveAttempt;
+use super::errand::Errand;
 use super::guest::{Guest, Owner};
 use super::log::Room;
 use super::state::State;
@@ -157,24 +158,6 @@ pub enum Output {
     Stopped(Mismatch),
     /// The replay came to the recorded end.
     Verified,
-}
-
-/// Something that a run does to another, on Stepwell's own database: in the commit that has the entry which says so, so that it
-/// happens exactly once. What becomes of it comes to the run's own inbox, in the same commit or in a later one.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Errand {
-    /// Put an event into another run's inbox. The reply is `null`, or why it could not be.
-    Send {
-        /// The operation.
-        op: Operation,
-        /// The other run.
-        to: RunId,
-        /// The event's name.
-        name: String,
-        /// What it carries.
-        payload: Json,
-    },
 }
 
 /// A line of the run's log. Its place makes it one of a kind, so that it can be kept once however often it is written.
@@ -345,6 +328,12 @@ impl Machine {
     #[must_use]
     pub fn started(&self) -> &Started {
         &self.state.started
+    }
+
+    /// How long the run may be open, in ms from its start.
+    #[must_use]
+    pub fn run_timeout_ms(&self) -> Option<u64> {
+        self.state.started.deadline_ms.map(|deadline_ms| deadline_ms.saturating_sub(self.state.start_ms))
     }
 
     /// The run.

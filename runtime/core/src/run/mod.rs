@@ -18,9 +18,12 @@
 mod ask;
 mod attempt;
 mod cancel;
+mod child;
 mod close;
+mod continued;
 mod effect;
 mod end;
+mod errand;
 mod event;
 mod guest;
 mod log;
@@ -41,7 +44,8 @@ mod time;
 mod tests;
 
 pub use ask::{Granted, Refusal, RunStatus};
-pub use machine::{Errand, Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
+pub use errand::{Continue, Errand};
+pub use machine::{Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
 pub use resolve::{Finding, KeyOfRetry, Resolved, UnknownEffect, UnknownStep, found_error};
 pub use status::{Activity, Awaited};
 pub use step::check_name;

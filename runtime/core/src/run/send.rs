@@ -1,7 +1,8 @@
 //! `send-event`: workflow code sends an event to another run. It is in that run's inbox by the commit that records it, so it is sent
 //! exactly once; whether it could be comes back as a reply.
 
-use super::machine::{Errand, Machine, Mode, Output};
+use super::errand::Errand;
+use super::machine::{Machine, Mode, Output};
 use super::replay::Came;
 use super::step::check_name;
 use crate::contract::Operation;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::contract::{EffectClass, Operation};
 use crate::error::Error;
 use crate::ids::{Digest, RunId};
-use crate::journal::entry::{Asked, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
+use crate::journal::entry::{Asked, ChildBegun, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
 use crate::json::Json;
 use crate::policy::effect::Outcome;
 
@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) last_event: u64,
     /// Operations whose reply comes with the commit that has them: it is there, or about to be.
     pub(super) errands: BTreeSet<Operation>,
+    /// With what the run that goes on for it begins.
+    pub(super) continued: Option<Json>,
     pub(super) cancel: Option<Error>,
     pub(super) terminate: Option<Error>,
     /// Nothing starts, falls due or is told until this is over.
@@ -75,6 +77,8 @@ pub(super) struct Item {
 pub(super) enum ItemKind {
     /// Any command that begins an operation; which kind is the operation's.
     Begin(Operation),
+    /// The run is to end, and another to go on.
+    Continue,
     Close(Operation),
     Deliver(Operation),
     Cancel,
@@ -116,6 +120,7 @@ pub(super) enum OpKind {
     Sleep { due_ms: u64 },
     Wait { name: String, due_ms: Option<u64>, event: Option<Event> },
     Send { to: RunId, name: String, payload: Json },
+    Child(Box<ChildBegun>),
 }
 
 #[derive(Debug)]
@@ -208,6 +213,7 @@ impl State {
             kept: VecDeque::new(),
             last_event: 0,
             errands: BTreeSet::new(),
+            continued: None,
             cancel: None,
             terminate: None,
             paused: None,
@@ -269,6 +275,19 @@ impl State {
                 let kind = OpKind::Send { to: to.clone(), name: name.clone(), payload: payload.clone() };
                 self.begin(*op, kind)?;
                 self.errands.insert(*op);
+            }
+            Record::ChildBegun(child) => {
+                script(ItemKind::Begin(child.op));
+                self.begin(child.op, OpKind::Child(child.clone()))?;
+                if child.detached {
+                    self.errands.insert(child.op);
+                }
+            }
+            Record::ContinuedAsNew { input } => {
+                script(ItemKind::Continue);
+                if self.continued.replace(input.clone()).is_some() {
+                    return Err("the run has continued already".to_owned());
+                }
             }
             Record::Closed { op } => {
                 script(ItemKind::Close(*op));
@@ -404,7 +423,7 @@ impl Op {
             },
             OpKind::Sleep { due_ms } => Some(*due_ms),
             OpKind::Wait { due_ms, .. } => *due_ms,
-            OpKind::Send { .. } => None,
+            OpKind::Send { .. } | OpKind::Child(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::state::{OpKind, Phase, Ready, Step};
 use crate::contract::{EffectClass, Event, Operation};
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
-use crate::ids::StepId;
+use crate::ids::{RunId, StepId};
 use crate::journal::entry::Record;
 use crate::limits;
 
@@ -40,6 +40,8 @@ pub enum Awaited {
     Event(String),
     /// The next attempt of that step.
     Retry(StepId),
+    /// The end of that child run.
+    Child(RunId),
 }
 
 impl std::fmt::Display for Awaited {
@@ -48,6 +50,7 @@ impl std::fmt::Display for Awaited {
             Self::Sleep => f.write_str("a sleep"),
             Self::Event(name) => write!(f, "event {name:?}"),
             Self::Retry(step) => write!(f, "the next attempt of step {step}"),
+            Self::Child(run) => write!(f, "child run {run}"),
         }
     }
 }
@@ -122,8 +125,11 @@ impl Machine {
                 Phase::BackingOff { .. } => Some(Awaited::Retry(step.begun.step.clone())),
                 _ => None,
             },
+            OpKind::Child(child) if !child.detached && self.state.ops[op as usize].outcome.is_none() => {
+                Some(Awaited::Child(child.run.clone()))
+            }
             // Its reply is there, or about to be.
-            OpKind::Send { .. } => None,
+            OpKind::Send { .. } | OpKind::Child(_) => None,
         }
     }
 
@@ -232,7 +238,10 @@ impl Machine {
                 Some(event)
             }
             Ready::Cancel => {
+                let children = self.children_given_up();
                 let at_ms = self.record(now_ms, Record::CancelDelivered);
+                children.into_iter().for_each(|op| self.cancel_child(op));
+                self.guest.cancelled = true;
                 self.delivered(at_ms);
                 Some(Event::Cancelled)
             }

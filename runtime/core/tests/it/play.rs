@@ -13,7 +13,7 @@ pub(crate) use given::{class, declined, json, post, started, status_error};
 use std::fmt::Write as _;
 
 use stepwell_core::contract::{
-    Attempt, AttemptRef, Event, Evidence, Exchange, Operation, Request, Response, StepOptions,
+    Attempt, AttemptRef, Event, Evidence, Exchange, Operation, Request, Response, RunOptions, StepOptions,
 };
 use stepwell_core::error::{Code, Error};
 use stepwell_core::journal::entry::{Reply, Started};
@@ -169,6 +169,19 @@ impl Play {
         self.acts.push(Act::Send(op, to.into(), name.into(), json(payload)));
         self.drain();
         op
+    }
+
+    pub(crate) fn start(&mut self, workflow: &str, input: &str, options: RunOptions) -> Operation {
+        let op = self.machine.start_run(workflow, json(input), options.clone(), self.now_ms).unwrap();
+        self.acts.push(Act::Start(op, workflow.into(), json(input), options));
+        self.drain();
+        op
+    }
+
+    pub(crate) fn continue_as_new(&mut self, input: &str) {
+        self.machine.continue_as_new(json(input), self.now_ms).unwrap();
+        self.acts.push(Act::Continue(json(input)));
+        self.drain();
     }
 
     pub(crate) fn close(&mut self, op: Operation) {

@@ -159,6 +159,7 @@ impl Driver {
             secrets: workflow.secrets.clone(),
         };
         self.module = Some(loaded.module.clone());
+        self.workflows = Some(loaded.workflows.clone());
         Ok(())
     }
 

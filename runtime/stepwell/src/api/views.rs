@@ -28,6 +28,15 @@ pub(crate) struct Run {
     /// The starter's own name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_key: Option<String>,
+    /// The run that started it, where that is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    /// The run that it goes on for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continued_from: Option<String>,
+    /// The run that goes on for it, which has the run key. Whoever waits for this run's end waits for that one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continued_as: Option<String>,
     /// The starter's marks on it.
     tags: BTreeMap<String, String>,
     /// The workflow's own words on where it is.
@@ -96,6 +105,9 @@ pub(crate) fn run(row: &RunRow) -> Run {
         digest: row.digest.as_str().to_owned(),
         status: row.status.as_str(),
         run_key: row.run_key.clone(),
+        parent: row.links.parent.as_ref().map(|(run, _)| run.to_string()),
+        continued_from: row.links.continued_from.as_ref().map(ToString::to_string),
+        continued_as: row.links.continued_as.as_ref().map(ToString::to_string),
         tags: row.tags.iter().cloned().collect(),
         status_text: row.status_text.clone(),
         detail: row.detail.clone().or(begins),
@@ -199,25 +211,46 @@ pub(crate) struct Outcome {
     pub(crate) problem: Option<Box<RawValue>>,
 }
 
-/// The run once it has ended; as it is when the time is over or the server stops.
+/// The run once it has ended, or the last of those that have gone on for it; as it is when the time is over or the server stops.
 pub(crate) async fn ended(app: &App, run: RunKey, wait_ms: u64) -> Result<RunRow, Problem> {
-    let mut changes = app.engine.changes(run).await;
     let wait = async {
-        loop {
-            changes.borrow_and_update();
-            let row = app.reads().run_by_number(run)?;
-            if row.as_ref().is_none_or(|row| row.status.is_finished()) {
-                return Ok::<_, Problem>(());
-            }
-            if changes.changed().await.is_err() {
-                return Ok(());
+        let mut run = run;
+        while end_of_one(app, run).await? {
+            match last(app, run)? {
+                row if row.key == run => break,
+                row => run = row.key,
             }
         }
+        Ok::<_, Problem>(())
     };
     tokio::select! {
         waited = tokio::time::timeout(Duration::from_millis(wait_ms), wait) => waited.unwrap_or(Ok(()))?,
         () = app.stopped() => {}
     }
-    let row = app.reads().run_by_number(run)?;
-    row.ok_or_else(|| Problem::new(ApiCode::NotFound, "the run is gone"))
+    last(app, run)
+}
+
+/// Waits until this one has ended. `false`: nothing more is heard of it.
+async fn end_of_one(app: &App, run: RunKey) -> Result<bool, Problem> {
+    let mut changes = app.engine.changes(run).await;
+    loop {
+        changes.borrow_and_update();
+        let row = app.reads().run_by_number(run)?;
+        if row.as_ref().is_none_or(|row| row.status.is_finished()) {
+            return Ok(true);
+        }
+        if changes.changed().await.is_err() {
+            return Ok(false);
+        }
+    }
+}
+
+/// The run, or the last of those that have gone on for it.
+pub(crate) fn last(app: &App, run: RunKey) -> Result<RunRow, Problem> {
+    let gone = || Problem::new(ApiCode::NotFound, "the run is gone");
+    let row = app.reads().run_by_number(run)?.ok_or_else(gone)?;
+    match &row.links.last {
+        Some(last) => app.reads().run(last)?.ok_or_else(gone),
+        None => Ok(row),
+    }
 }

@@ -1,6 +1,7 @@
 //! The ledger in memory: for tests and simulations. It keeps what it is given until it is dropped, and nothing longer.
 
 mod client_reads;
+mod links;
 mod reads;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -81,18 +82,6 @@ struct Mail {
 impl State {
     fn run(&self, run: RunKey) -> Option<&RunState> {
         self.runs.get(usize::try_from(run).ok()?.checked_sub(1)?)
-    }
-
-    /// A link by the runs' names.
-    fn links(&self, link: &Link) -> Links {
-        let name = |key: RunKey| self.run(key).map(|found| found.row.run.clone());
-        Links {
-            parent: link.parent.and_then(|(parent, op)| Some((name(parent)?, op))),
-            cancel: link.cancel,
-            continued_from: link.continued_from.and_then(name),
-            continued_as: link.continued_as.and_then(name),
-            first: link.first.and_then(name),
-        }
     }
 
     /// The rules look a run up before they write to it, so a missing one is a fault of ours.
@@ -304,11 +293,14 @@ impl Rows for Transaction<'_> {
     }
 
     fn put_link(&mut self, run: RunKey, link: &Link) -> Result<()> {
-        let links = self.state.links(link);
-        let found = self.state.run_mut(run)?;
-        let before = (std::mem::replace(&mut found.link, *link), std::mem::replace(&mut found.row.links, links));
-        self.on_undo(move |state| state.run_mut(run).map(|found| (found.link, found.row.links) = before));
+        let before = self.link(run)?;
+        self.state.set_link(run, *link)?;
+        self.on_undo(move |state| state.set_link(run, before));
         Ok(())
+    }
+
+    fn last_after(&mut self, first: RunKey) -> Result<Option<RunKey>> {
+        Ok(self.state.last_after(first))
     }
 
     fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>> {

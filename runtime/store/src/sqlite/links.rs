@@ -14,6 +14,7 @@ CREATE TABLE links (
     continued_as   INTEGER,
     first          INTEGER
 ) STRICT;
+CREATE INDEX links_by_first ON links (first, continued_as) WHERE first IS NOT NULL;
 CREATE INDEX links_by_parent ON links (parent) WHERE parent IS NOT NULL;
 ALTER TABLE inbox ADD COLUMN op INTEGER;
 ";

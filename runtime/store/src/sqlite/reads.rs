@@ -249,8 +249,10 @@ pub(super) fn one_run(
 
 const RUN_COLUMNS: &str = "id, run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
     created_at_ms, changed_at_ms, tags, unknown, (SELECT json_array(
-        (SELECT run FROM runs WHERE id = l.parent), l.op, (SELECT run FROM runs WHERE id = l.continued_from),
-        (SELECT run FROM runs WHERE id = l.continued_as), (SELECT run FROM runs WHERE id = l.first), l.cancel
+        (SELECT run FROM runs WHERE id = l.parent), l.op, l.cancel, (SELECT run FROM runs WHERE id = l.continued_from),
+        (SELECT run FROM runs WHERE id = l.continued_as), (SELECT run FROM runs WHERE id = l.first),
+        CASE WHEN l.continued_as IS NOT NULL THEN (SELECT r.run FROM links AS n JOIN runs AS r ON r.id = n.run
+            WHERE n.first = coalesce(l.first, l.run) AND n.continued_as IS NULL) END
     ) FROM links AS l WHERE l.run = runs.id)";
 
 fn run_row(row: &Row<'_>) -> Result<RunRow> {
@@ -279,8 +281,8 @@ fn run_row(row: &Row<'_>) -> Result<RunRow> {
 
 /// What [`RUN_COLUMNS`] makes of a run's links.
 fn links_of(text: &str) -> Result<Links> {
-    type Columns = (Option<String>, Option<u32>, Option<String>, Option<String>, Option<String>, i64);
-    let (parent, op, from, to, first, cancel): Columns =
+    type Name = Option<String>;
+    let (parent, op, cancel, from, to, first, last): (Name, Option<u32>, i64, Name, Name, Name, Name) =
         serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("links: {error}")))?;
     Ok(Links {
         parent: parent.map(RunId::new).zip(op),
@@ -288,6 +290,7 @@ fn links_of(text: &str) -> Result<Links> {
         continued_from: from.map(RunId::new),
         continued_as: to.map(RunId::new),
         first: first.map(RunId::new),
+        last: last.map(RunId::new),
     })
 }
 

@@ -219,6 +219,10 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
+    fn last_after(&mut self, first: RunKey) -> Result<Option<RunKey>> {
+        self.find("SELECT run FROM links WHERE first = ?1 AND continued_as IS NULL", [first], |row| row.get(0))
+    }
+
     fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>> {
         let sql = format!(
             "SELECT links.run FROM links JOIN runs ON runs.id = links.run

@@ -168,6 +168,12 @@ fn a_parent_is_told_of_its_childs_end_by_the_same_commit(subject: Subject) {
         told.push(reply(op, how, outcome));
         assert_eq!(inbox(store, parent), told);
     }
+    // A parent that has failed may be taken up again, and hears of it then.
+    keep(store, parent, 3, vec![child(5, "run_7", true, true)]);
+    end(store, parent, 4, Status::Failed, "{}");
+    end(store, key_of(store, "run_7"), 1, Status::Succeeded, "7");
+    told.push(reply(5, Reply::Succeeded, "7"));
+    assert_eq!(inbox(store, parent), told);
     // Nobody waits for the end of a detached child.
     end(store, key_of(store, "run_6"), 1, Status::Succeeded, "7");
     assert_eq!(inbox(store, parent), told);
@@ -247,9 +253,15 @@ fn a_run_goes_on_in_another_that_has_its_place(subject: Subject) {
         continued_from: Some(RunId::new("run_2")),
         continued_as: None,
         first: Some(RunId::new("run_1")),
+        last: None,
     };
     assert_eq!(links(store, "run_3"), third);
     assert_eq!(links(store, "run_1").continued_as, Some(RunId::new("run_2")));
+    for earlier in ["run_1", "run_2"] {
+        assert_eq!(links(store, earlier).last, Some(RunId::new("run_3")));
+    }
+    assert!(!event(key, "later", None).unwrap().repeated);
+    assert_eq!(names(key_of(store, "run_3")).last().map(String::as_str), Some("later"));
     let row = store.read().run(&RunId::new("run_3")).unwrap().unwrap();
     assert_eq!((row.run_key.as_deref(), &row.tags[..]), (Some("k"), &[("a".to_owned(), "b".to_owned())][..]));
     // The end of the last is the child's.

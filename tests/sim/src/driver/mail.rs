@@ -3,7 +3,7 @@
 use rand::Rng;
 use stepwell_core::contract::Operation;
 use stepwell_core::error::{Code, Error};
-use stepwell_core::journal::entry::{Record, Reply};
+use stepwell_core::journal::entry::{ChildBegun, Record, Reply, RunOutcome};
 use stepwell_core::json::Json;
 use stepwell_core::run::{Errand, Input};
 
@@ -58,16 +58,53 @@ impl Driver {
         let durable = self.store.durable().len();
         let due = self.errands.extract_if(.., |(entries, _)| *entries <= durable).collect::<Vec<_>>();
         for (_, errand) in due {
-            let Errand::Send { op, .. } = errand else { continue };
-            *self.done.entry(op).or_insert(0) += 1;
-            let reply = if self.rng.random_bool(0.8) {
-                Reply::Succeeded(Json::null())
-            } else {
-                Reply::Failed(Error::new(Code::RunEnded, "run run_2 has ended").never_retried())
-            };
-            // It is there by the same commit; the run may hear of it later.
-            self.post(self.now(), Mail::Reply(op, reply));
+            match errand {
+                Errand::Send { op, .. } => {
+                    *self.done.entry(op).or_insert(0) += 1;
+                    let reply = if self.rng.random_bool(0.8) { Ok(Json::null()) } else { Err(gone()) };
+                    // It is there by the same commit; the run may hear of it later.
+                    self.reply(self.now(), op, reply);
+                }
+                Errand::Start(child) => self.start_child(&child),
+                Errand::Cancel { op } => self.cancel_child(op),
+                Errand::Continue(next) => self.next = Some(*next),
+                _ => {}
+            }
         }
+    }
+
+    fn start_child(&mut self, child: &ChildBegun) {
+        let (op, now_ms) = (child.op, self.now());
+        *self.done.entry(op).or_insert(0) += 1;
+        if self.rng.random_bool(0.1) {
+            self.reply(now_ms, op, Err(Error::new(Code::RunKeyConflict, "it is taken").never_retried()));
+        } else if child.detached {
+            self.reply(now_ms, op, Ok(Json::null()));
+        } else {
+            let takes_ms = self.host.borrow().takes.get(&op).copied().unwrap_or(0);
+            let failed = Error::new(Code::StepFailed, "the child failed").never_retried();
+            let ends = if self.rng.random_bool(0.7) { Ok(Json::null()) } else { Err(failed) };
+            self.children.insert(op);
+            self.reply(now_ms + takes_ms, op, ends);
+        }
+    }
+
+    /// It ends sooner, unless it has ended already.
+    fn cancel_child(&mut self, op: Operation) {
+        *self.cancelled.entry(op).or_insert(0) += 1;
+        let of_child = |mail: &Mail| matches!(mail, Mail::Reply(of, _) if *of == op);
+        if let Some(at) = self.post.iter().find(|(_, mail)| of_child(mail)).map(|(at, _)| *at) {
+            self.post.remove(&at);
+            self.reply(self.now(), op, Err(Error::new(Code::Cancelled, "its parent asked for it").never_retried()));
+        }
+    }
+
+    fn reply(&mut self, at_ms: u64, op: Operation, reply: Result<Json, Error>) {
+        let reply = match reply {
+            Ok(value) => Reply::Succeeded(value),
+            Err(error) => Reply::Failed(error),
+        };
+        self.post(at_ms, Mail::Reply(op, reply));
     }
 
     /// A crash loses what was not durable, and what would have been done with it.
@@ -81,14 +118,27 @@ impl Driver {
         let mut begun = 0;
         for (seq, bytes) in (0..).zip(self.store.entries()) {
             let entry = stepwell_core::journal::codec::decode(seq, bytes).map_err(|error| error.to_string())?;
-            if let Record::SendBegun { op, .. } = entry.record {
-                begun += 1;
-                let times = self.done.get(&op).copied().unwrap_or(0);
-                if times != 1 {
-                    return Err(format!("the event of operation {op} was sent {times} times"));
+            let op = match entry.record {
+                Record::SendBegun { op, .. } => op,
+                Record::ChildBegun(child) => child.op,
+                Record::Ended { outcome: RunOutcome::Continued(run), .. } => {
+                    if self.next.as_ref().is_none_or(|next| next.run != run) {
+                        return Err(format!("run {run} goes on, and was not started"));
+                    }
+                    continue;
                 }
+                _ => continue,
+            };
+            begun += 1;
+            let times = self.done.get(&op).copied().unwrap_or(0);
+            if times != 1 {
+                return Err(format!("what operation {op} does on another run was done {times} times"));
             }
         }
         if begun == self.done.len() { Ok(()) } else { Err(format!("more was done than is recorded: {:?}", self.done)) }
     }
+}
+
+fn gone() -> Error {
+    Error::new(Code::RunEnded, "run run_2 has ended").never_retried()
 }

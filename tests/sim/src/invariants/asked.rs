@@ -43,6 +43,8 @@ impl Ledger {
                 | Record::SleepBegun { .. }
                 | Record::WaitBegun { .. }
                 | Record::SendBegun { .. }
+                | Record::ChildBegun(_)
+                | Record::ContinuedAsNew { .. }
                 | Record::Closed { .. }
                 | Record::Dispatched(_)
         );

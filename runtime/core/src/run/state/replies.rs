@@ -8,7 +8,7 @@ use crate::journal::entry::Reply;
 impl State {
     /// The operation is over by it, unless the workflow closed it or a cancel failed it before.
     pub(super) fn reply_arrived(&mut self, id: u64, op: Operation, reply: &Reply) -> Result<(), String> {
-        if !matches!(self.op(op)?.kind, OpKind::Send { .. }) {
+        if !matches!(self.op(op)?.kind, OpKind::Send { .. } | OpKind::Child(_)) {
             return Err(format!("operation {op} is on no other run"));
         }
         self.last_event = id;

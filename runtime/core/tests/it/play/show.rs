@@ -31,6 +31,13 @@ pub(super) fn event_text(event: &Event) -> String {
 pub(super) fn errand_text(errand: &Errand) -> String {
     match errand {
         Errand::Send { op, to, name, payload } => format!("operation {op}: event {name:?} to {to} {payload}"),
+        Errand::Start(child) => {
+            format!("operation {}: {:?} as {} {}", child.op, child.workflow, child.run, child.input)
+        }
+        Errand::Cancel { op } => format!("operation {op}: its child is to cancel"),
+        Errand::Continue(next) => {
+            format!("{} goes on with {}, events {:?} and all after {}", next.run, next.input, next.events, next.seen)
+        }
         other => format!("{other:?}"),
     }
 }
