@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
-use stepwell_tests::{Api, Module, Project};
+use stepwell_tests::{Api, Module, Project, Reply, Server};
 
 use crate::api_runs::{start, until_waiting};
 
@@ -194,6 +194,29 @@ fn a_parent_is_told_what_became_of_its_children() {
     assert_eq!((&row["status"], &row["tags"]), (&json!("waiting"), &json!({ "a": "b" })));
 }
 
+/// Whether it could be started comes with the commit, when the parent may have gone to wait already.
+#[test]
+fn a_parent_of_a_child_that_cannot_be_started_does_not_wait_for_it() {
+    let project = Project::new();
+    let server = project.serve_with(&MODULE);
+    let holder = start(&server, "child", &json!({ "input": { "does": "waits" }, "runKey": "k" }));
+    until_waiting(&server, &holder);
+    let runs: Vec<String> = (0..100)
+        .map(|n| {
+            let child = match n % 2 {
+                0 => json!({ "workflow": "nobody", "input": 1 }),
+                _ => json!({ "input": { "does": "returns" }, "options": { "runKey": "k" } }),
+            };
+            start(&server, "parent", &json!({ "input": { "children": [child] } }))
+        })
+        .collect();
+    for run in &runs {
+        let code = server.ended(run)["result"][0]["code"].clone();
+        assert!(code == "workflows.unknown_workflow" || code == "workflows.run_key_conflict", "{code}");
+    }
+    assert_eq!(shown(&server, &holder)["status"], "waiting");
+}
+
 /// Brings a run to its end.
 type Ends = fn(&Api, &str);
 
@@ -247,7 +270,7 @@ fn children_go_down_with_their_parent_also_when_the_server_dies_in_between() {
                     let journal = server.get(&format!("/v1/runs/{child}/journal")).expect(200).body.to_string();
                     assert!(journal.contains("clean up"), "{journal}");
                 } else {
-                    assert_eq!(shown(&server, &child)["status"], "waiting");
+                    until_waiting(&server, &child);
                 }
             }
         }
@@ -335,4 +358,65 @@ fn a_resumed_parent_takes_its_children_up_with_it() {
     assert!(rows.iter().all(|row| row["status"] == "succeeded"), "{rows:#?}");
     // The parent, the child that naps, and three generations: each once.
     assert_eq!(rows.len(), 5, "{rows:#?}");
+}
+
+/// A parent that is terminated, and a child in each state that it can be found in: it is on record at once that the child is to cancel,
+/// and it comes to that when it can.
+#[test]
+fn a_child_in_any_state_is_asked_to_cancel_when_its_parent_is_terminated() {
+    let shop = Server::start(|request| match request.number {
+        1 | 2 => Reply::Drop,
+        _ => Reply::Hang,
+    });
+    let project = Project::new();
+    let mut server = project.serve_with(&MODULE);
+    for kills in [false, true] {
+        let charges = json!({ "input": { "does": "charges", "url": shop.url() } });
+        let asked = json!([
+            { "input": { "does": "waits" } },
+            { "input": { "does": "sleeps" } },
+            charges,
+            { "workflow": "parent", "input": { "children": [{ "input": { "does": "sleeps" } }] } },
+            { "input": { "does": "returns", "value": 1 } },
+        ]);
+        let run = start(&server, "parent", &json!({ "input": { "children": asked } }));
+        let found: Vec<String> = until_children(&server, &run, 5).iter().map(id).collect();
+        let [waits, sleeps, blocked, parent, returns] = &found[..] else { panic!("{found:#?}") };
+        until_waiting(&server, waits);
+        until_waiting(&server, sleeps);
+        until_waiting(&server, parent);
+        let below = id(&until_children(&server, parent, 1)[0]);
+        until_waiting(&server, &below);
+        while shown(&server, blocked)["status"] != "blocked" {
+            std::thread::yield_now();
+        }
+        drop(server.ended(returns));
+        drop(server.post(&format!("/v1/runs/{run}/terminate"), &json!({})).expect(202));
+        if kills {
+            server.kill();
+            server = project.serve(&[]);
+        }
+        for child in [waits, sleeps] {
+            assert_eq!(server.ended(child)["status"], "cancelled");
+        }
+        // The parent in between takes it as it comes, and its own child goes down before it.
+        assert_eq!(server.ended(parent)["status"], "succeeded");
+        assert_eq!(server.ended(&below)["status"], "cancelled");
+        assert_eq!(server.ended(returns)["status"], "succeeded");
+        // What is unknown stays so, and it is on record that the run is to cancel.
+        let asked = |api: &Api| {
+            let journal = api.get(&format!("/v1/runs/{blocked}/journal")).expect(200).body;
+            let entries = journal["entries"].as_array().expect("a list of entries").clone();
+            entries.iter().filter(|entry| entry["entry"]["cancel_requested"].is_object()).count()
+        };
+        while asked(&server) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(asked(&server), 1);
+        let resolved = json!({ "outcome": "succeeded", "result": 201, "evidence": "on the statement" });
+        let path = format!("/v1/runs/{blocked}/steps/charge/resolve");
+        let answer = server.post(&path, &resolved);
+        assert!(answer.status < 300, "{answer:#?}");
+        assert_eq!(server.ended(blocked)["result"], 201);
+    }
 }

@@ -49,6 +49,9 @@ export const child = workflow("child", async ({ input, sleep, step, waitForEvent
     case "returns": return step.run("work", () => input.value);
     case "fails": throw new Broke("no money");
     case "waits": return await waitForEvent("go");
+    case "charges": return step.run("charge", async ({ http }) => (await http.post(input.url).ensureOk()).status, { effect: "once" });
+    case "charges":
+      return step.run("charge", async ({ http }) => (await http.post(`${input.url}/charges`).ensureOk()).status, { effect: "once" });
     case "naps": return void (await sleep(input.ms));
     case "sleeps":
       try {
@@ -58,7 +61,7 @@ export const child = workflow("child", async ({ input, sleep, step, waitForEvent
         throw error;
       }
   }
-});
+}, { destinations: ["127.0.0.1:*"] });
 
 /** Starts children, each with a name, and says what became of them. */
 export const parent = workflow("parent", async ({ input, start, waitForEvent }: Context<any>) => {

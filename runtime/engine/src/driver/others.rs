@@ -155,7 +155,7 @@ impl Driver {
         tokio::spawn(async move {
             match engine.store().durable(ticket).await {
                 Ok(()) => {
-                    engine.message(own, Message::Inbox);
+                    engine.notice_own(own);
                     others.iter().for_each(|other| engine.tell_other(own, other));
                 }
                 // A run that is gone goes on from its journal anyway.
@@ -208,6 +208,18 @@ impl Engine {
             },
             Other::Children => self.notice_children(own),
             Other::End => self.notice_end(own),
+        }
+    }
+
+    /// A reply may have come with the run's own commit. It may have left meanwhile, to wait for a child that could not be started.
+    fn notice_own(&self, run: RunKey) {
+        if self.message(run, Message::Inbox) {
+            return;
+        }
+        match self.store().read().run_by_number(run) {
+            Ok(Some(row)) => self.notice_inbox(&row),
+            Ok(None) => {}
+            Err(error) => tracing::error!(run, %error, "the run could not be told what became of what it did"),
         }
     }
 
