@@ -7,6 +7,7 @@ mod client_reads;
 mod create;
 mod errors;
 mod forget;
+mod links;
 mod lists;
 mod lock;
 mod mark;
