@@ -27,6 +27,8 @@ mod journals;
 mod kill;
 mod layers;
 mod limits;
+mod others;
+mod others_retry;
 mod replay;
 mod restore;
 mod restore_retry;

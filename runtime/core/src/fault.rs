@@ -53,6 +53,22 @@ pub enum Fault {
     NewestWaitFirst,
     /// The workflow is told to cancel while attempts are under way.
     CancelTooEarly,
+    /// The workflow is told to cancel before it is known what became of an event that it sent.
+    CancelBeforeReply,
+    /// An event to another run is sent again when its workflow replays.
+    SendAgain,
+    /// What became of an operation on another run is recorded, and the operation stays open.
+    DropReply,
+    /// A child is started again when its parent replays.
+    StartAgain,
+    /// A child goes on whose parent's workflow has closed it.
+    CloseLeavesChild,
+    /// A child goes on whose parent's workflow was told to cancel.
+    CancelLeavesChild,
+    /// A run goes on in another although it was asked to cancel.
+    ContinueCancelled,
+    /// What came for a run and was not made use of is lost when another goes on.
+    ContinueDropsEvents,
     /// A run's end is recorded while its requests are under way.
     EndTooEarly,
     /// A paused run's workflow is told things.
@@ -97,6 +113,8 @@ pub enum Fault {
     SameNumbersAfterRestore,
     /// A restored run goes on by itself.
     RestoreGoesOn,
+    /// A failed run that is taken up again waits for a child that has ended without a result.
+    ChildNotAgain,
 }
 
 impl Fault {
@@ -126,6 +144,14 @@ impl Fault {
         Self::ClampRetryAfter,
         Self::NewestWaitFirst,
         Self::CancelTooEarly,
+        Self::CancelBeforeReply,
+        Self::SendAgain,
+        Self::DropReply,
+        Self::StartAgain,
+        Self::CloseLeavesChild,
+        Self::CancelLeavesChild,
+        Self::ContinueCancelled,
+        Self::ContinueDropsEvents,
         Self::EndTooEarly,
         Self::DeliverWhilePaused,
         Self::FireWhilePaused,
@@ -148,6 +174,7 @@ impl Fault {
         Self::SameKeysAfterRestore,
         Self::SameNumbersAfterRestore,
         Self::RestoreGoesOn,
+        Self::ChildNotAgain,
     ];
 }
 

@@ -18,6 +18,10 @@ pub const MAX_JOURNAL_ENTRIES: usize = 50_000;
 pub const MAX_JOURNAL_BYTES: usize = 64 << 20;
 /// Operations of a run that are open at once.
 pub const MAX_OPEN_OPERATIONS: usize = 10_000;
+/// Runs that stand above a child.
+pub const MAX_CHILD_DEPTH: u32 = 32;
+/// Tags of a run.
+pub const MAX_TAGS: usize = 32;
 /// Requests and delays of one attempt that are open at once.
 pub const MAX_OPEN_EXCHANGES: usize = 1_000;
 /// A sleep: ten years of 365.25 days.

@@ -43,8 +43,8 @@ pub use runtime::runtime;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
 pub use stepwell_core::run::{
-    Finding, Granted, KeyOfRetry, Refusal, Resolved, Retried, Retry, RunStatus, UnknownEffect, UnknownStep, VoidEffect,
-    found_error,
+    ErrandKind, Finding, Granted, KeyOfRetry, Refusal, Resolved, Retried, Retry, RunStatus, UnknownEffect, UnknownStep,
+    VoidEffect, VoidErrand, found_error,
 };
 pub use stepwell_host::{Host, HostSettings, http};
 pub use stepwell_store as store;

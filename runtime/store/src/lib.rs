@@ -13,12 +13,14 @@
 //! goes on: that is the core's and the engine's.
 
 mod apply;
+mod errands;
 mod error;
 pub mod fault;
 mod group;
 mod grouped;
 mod histogram;
 pub mod ledger;
+mod links;
 mod memory;
 mod pending;
 mod rows;
@@ -35,6 +37,7 @@ pub use error::{Result, StoreError};
 pub use group::Gather;
 pub use grouped::Grouped;
 pub use histogram::{BOUNDS_US, Counted, Histogram};
+pub use links::{Errand, Link, Links, Reply, Successor};
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
 pub use rows::{

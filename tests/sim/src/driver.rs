@@ -1,19 +1,19 @@
 //! Joins program, machine, store and world, and lets the host crash. Virtual time; everything follows from the seed.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use stepwell_core::contract::{Evidence, Exchange};
+use stepwell_core::contract::{Evidence, Exchange, Operation};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::{Restored, Started};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
 use stepwell_core::policy::retry::RetryPolicy;
-use stepwell_core::run::{Input, Machine};
+use stepwell_core::run::{Continue, Errand, Input, Machine};
 
 use crate::generate;
 use crate::guest::Guest;
@@ -29,6 +29,7 @@ use restore::Disaster;
 
 mod ask;
 mod life;
+mod mail;
 mod pump;
 mod restore;
 mod retry;
@@ -53,9 +54,22 @@ pub struct Driver {
     epoch: u32,
     /// Deliveries to workflow code in this instance.
     delivered: usize,
-    /// Events from outside: when, and the name. Their number is their place, from 1.
-    inbox: Vec<(u64, &'static str)>,
+    /// What has come for the run, in order. A number is a place, from 1.
+    inbox: Vec<Mail>,
     given: u64,
+    /// What is on its way: when it comes, and what.
+    post: BTreeMap<(u64, usize), Mail>,
+    posted: usize,
+    /// What is to be done on other runs, and the number of entries with which it is durable.
+    errands: Vec<(usize, Errand)>,
+    /// How often each operation on another run was done.
+    done: BTreeMap<Operation, u32>,
+    /// Children that were started and are awaited.
+    children: BTreeSet<Operation>,
+    /// How often each child was asked to cancel.
+    cancelled: BTreeMap<Operation, u32>,
+    /// The run that goes on.
+    next: Option<Continue>,
     /// The instance was dropped while the run waited.
     parked: bool,
     /// What people ask: when, in ms since the Unix epoch.
@@ -77,6 +91,8 @@ pub struct Driver {
     durable_logs: BTreeMap<(u64, u32), String>,
     stats: Stats,
 }
+
+pub(crate) use mail::Mail;
 
 /// How it goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +133,8 @@ impl Driver {
                 retry: RetryPolicy::default(),
                 step_timeout_ms: None,
                 deadline_ms: program.run_timeout_ms.map(|ms| START_MS + ms),
+                parent: None,
+                continues: None,
             },
         );
         let store = Store::new(first);
@@ -128,12 +146,22 @@ impl Driver {
             rng: next(),
             notes: Vec::new(),
             violations: Vec::new(),
+            takes: BTreeMap::new(),
             traps: true,
         }));
         let mut rng = next();
+        let events = program.events.iter().enumerate();
+        let post: BTreeMap<_, _> = events.map(|(n, (at, name))| ((START_MS + at, n), Mail::Event(name))).collect();
         Self {
             seed,
-            inbox: program.events.iter().map(|(at, name)| (START_MS + at, *name)).collect(),
+            inbox: Vec::new(),
+            posted: post.len(),
+            post,
+            errands: Vec::new(),
+            done: BTreeMap::new(),
+            children: BTreeSet::new(),
+            cancelled: BTreeMap::new(),
+            next: None,
             guest: None,
             program: program.clone(),
             store,
@@ -253,14 +281,7 @@ impl Driver {
         if self.chance(0.15) {
             return came;
         }
-        while let Some(&(_, name)) = self.inbox.get(self.given as usize).filter(|(at, _)| *at <= now_ms) {
-            came = true;
-            self.given += 1;
-            let id = self.given;
-            // It is a number in braces.
-            let payload = Json::parse(&format!("{{\"event\":{id}}}")).unwrap_or_else(|_| Json::null());
-            self.handle(Input::Event { id, name: name.to_owned(), payload });
-        }
+        came |= self.mail(now_ms);
         let due = self.host.borrow().machine.next_due_ms();
         if due.is_some_and(|due| due <= now_ms) {
             self.handle(Input::Time);
@@ -287,6 +308,7 @@ impl Driver {
         // What is under way may still be done.
         self.world.advance(u64::MAX);
         self.truth.check(&self.world, self.stats.restored > 0)?;
+        self.check_errands()?;
         self.stats.entries = self.store.entries().len() as u64;
         replay::check(&self.program, self.store.entries(), &mut self.rng)
     }
@@ -297,6 +319,7 @@ impl Driver {
             return Flow::Crashed;
         }
         self.durable_logs = self.logs.clone();
+        self.run_errands();
         Flow::Moved
     }
 

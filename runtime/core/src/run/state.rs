@@ -5,6 +5,7 @@
 
 mod ends;
 mod epoch;
+mod replies;
 mod rewound;
 mod steps;
 mod waits;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 
 use crate::contract::{EffectClass, Operation};
 use crate::error::Error;
-use crate::ids::{Digest, StepId};
-use crate::journal::entry::{Asked, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
+use crate::ids::{Digest, RunId, StepId};
+use crate::journal::entry::{Asked, ChildBegun, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
 use crate::json::Json;
 use crate::policy::effect::Outcome;
 
@@ -37,7 +38,12 @@ pub(super) struct State {
     open_waits: BTreeMap<String, BTreeSet<Operation>>,
     /// Events that nobody has waited for yet, oldest first.
     kept: VecDeque<Event>,
+    /// The last of the inbox: an event, or a reply.
     pub(super) last_event: u64,
+    /// Operations whose reply comes with the commit that has them: it is there, or about to be.
+    pub(super) errands: BTreeSet<Operation>,
+    /// With what the run that goes on for it begins.
+    pub(super) continued: Option<Json>,
     pub(super) cancel: Option<Error>,
     pub(super) terminate: Option<Error>,
     /// Nothing starts, falls due or is told until this is over.
@@ -86,6 +92,8 @@ pub(super) struct Item {
 pub(super) enum ItemKind {
     /// Any command that begins an operation; which kind is the operation's.
     Begin(Operation),
+    /// The run is to end, and another to go on.
+    Continue,
     Close(Operation),
     Deliver(Operation),
     Cancel,
@@ -118,6 +126,17 @@ pub(super) struct Op {
     settled_at: Option<u64>,
     /// It was begun after the point that the run was taken back to.
     pub(super) void: bool,
+    /// Of a child: whether it is begun again.
+    pub(super) again: Again,
+}
+
+/// Whether a child is begun again, since its run was taken up again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    No,
+    /// It was asked to cancel by the run's end, and has not ended yet: unless it succeeds.
+    IfFailed,
+    Now,
 }
 
 impl Op {
@@ -132,6 +151,8 @@ pub(super) enum OpKind {
     Step(Box<Step>),
     Sleep { due_ms: u64 },
     Wait { name: String, due_ms: Option<u64>, event: Option<Event> },
+    Send { to: RunId, name: String, payload: Json },
+    Child(Box<ChildBegun>),
 }
 
 /// What a doubted step waits to do.
@@ -248,6 +269,8 @@ impl State {
             open_waits: BTreeMap::new(),
             kept: VecDeque::new(),
             last_event: 0,
+            errands: BTreeSet::new(),
+            continued: None,
             cancel: None,
             terminate: None,
             paused: None,
@@ -315,6 +338,26 @@ impl State {
                 self.begin(*op, OpKind::Wait { name: name.clone(), due_ms: *due_ms, event: None })?;
                 self.wait_begun(*op, name, *due_ms);
             }
+            Record::SendBegun { op, to, name, payload } => {
+                script(ItemKind::Begin(*op));
+                let kind = OpKind::Send { to: to.clone(), name: name.clone(), payload: payload.clone() };
+                self.begin(*op, kind)?;
+                self.errands.insert(*op);
+            }
+            Record::ChildBegun(child) => {
+                script(ItemKind::Begin(child.op));
+                self.begin(child.op, OpKind::Child(child.clone()))?;
+                if child.detached {
+                    self.errands.insert(child.op);
+                }
+            }
+            Record::ChildBegunAgain { op, run } => self.child_begun_again(*op, run)?,
+            Record::ContinuedAsNew { input } => {
+                script(ItemKind::Continue);
+                if self.continued.replace(input.clone()).is_some() {
+                    return Err("the run has continued already".to_owned());
+                }
+            }
             Record::Closed { op } => {
                 script(ItemKind::Close(*op));
                 self.closed(*op)?;
@@ -354,6 +397,7 @@ impl State {
                 self.kept.push_back(Event { id: *id, name: name.clone(), payload: payload.clone() });
                 self.hand_out(name);
             }
+            Record::ReplyArrived { id, op, reply } => self.reply_arrived(*id, *op, reply)?,
             Record::CancelRequested { error, .. } => {
                 self.cancel = Some(error.clone());
                 self.cancelled_ops = usize::MAX;
@@ -406,6 +450,7 @@ impl State {
             cancelled: false,
             settled_at: None,
             void: false,
+            again: Again::No,
         });
         Ok(())
     }
@@ -461,6 +506,7 @@ impl Op {
             },
             OpKind::Sleep { due_ms } => Some(*due_ms),
             OpKind::Wait { due_ms, .. } => *due_ms,
+            OpKind::Send { .. } | OpKind::Child(_) => None,
         }
     }
 }

@@ -13,17 +13,17 @@ pub(crate) use given::{class, declined, json, post, started, status_error};
 use std::fmt::Write as _;
 
 use stepwell_core::contract::{
-    Attempt, AttemptRef, Event, Evidence, Exchange, Operation, Request, Response, StepOptions,
+    Attempt, AttemptRef, Event, Evidence, Exchange, Operation, Request, Response, RunOptions, StepOptions,
 };
 use stepwell_core::error::{Code, Error};
-use stepwell_core::journal::entry::Started;
+use stepwell_core::journal::entry::{Reply, Started};
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
 use stepwell_core::run::{Activity, Granted, Input, Machine, Mode, Output, Refusal, Retried, Retry};
 
 use replay::Act;
-use show::event_text;
+use show::{errand_text, event_text};
 
 /// When runs begin, in ms since the Unix epoch.
 pub(crate) const START_MS: u64 = 1_000_000;
@@ -126,6 +126,10 @@ impl Play {
                 Output::Finished(_) => self.line("--", "finished"),
                 Output::Stopped(mismatch) => self.line("--", &format!("stopped: {mismatch}")),
                 Output::Verified => self.line("--", "verified"),
+                Output::Errand(errand) => {
+                    let told = errand_text(&errand);
+                    self.line("store <-", &told);
+                }
                 Output::StatusText(_) | Output::Log(_) => {}
             }
         }
@@ -161,6 +165,26 @@ impl Play {
         self.acts.push(Act::Wait(op, name.into(), timeout_ms));
         self.drain();
         op
+    }
+
+    pub(crate) fn send_to(&mut self, to: &str, name: &str, payload: &str) -> Operation {
+        let op = self.machine.send_event(to, name, json(payload), self.now_ms).unwrap();
+        self.acts.push(Act::Send(op, to.into(), name.into(), json(payload)));
+        self.drain();
+        op
+    }
+
+    pub(crate) fn start(&mut self, workflow: &str, input: &str, options: RunOptions) -> Operation {
+        let op = self.machine.start_run(workflow, json(input), options.clone(), self.now_ms).unwrap();
+        self.acts.push(Act::Start(op, workflow.into(), json(input), options));
+        self.drain();
+        op
+    }
+
+    pub(crate) fn continue_as_new(&mut self, input: &str) {
+        self.machine.continue_as_new(json(input), self.now_ms).unwrap();
+        self.acts.push(Act::Continue(json(input)));
+        self.drain();
     }
 
     pub(crate) fn close(&mut self, op: Operation) {
@@ -261,6 +285,15 @@ impl Play {
 
     pub(crate) fn event(&mut self, id: u64, name: &str, payload: &str) {
         self.handle(Input::Event { id, name: name.into(), payload: json(payload) });
+    }
+
+    /// What became of an operation on another run is in the inbox.
+    pub(crate) fn reply(&mut self, id: u64, op: Operation, reply: Result<&str, Error>) {
+        let reply = match reply {
+            Ok(value) => Reply::Succeeded(json(value)),
+            Err(error) => Reply::Failed(error),
+        };
+        self.handle(Input::Reply { id, op, reply });
     }
 
     // People.

@@ -67,7 +67,7 @@ impl Driver {
 
     /// Of a run that was set aside the machine knows nothing: what it is asked is done once somebody resumes it, which is more than
     /// nothing then.
-    fn as_set_aside(&self, ask: &Ask, said: Said) -> Said {
+    pub(super) fn as_set_aside(&self, ask: &Ask, said: Said) -> Said {
         let over = {
             let shared = self.shared.lock();
             shared.machine.is_ending() || shared.machine.ended().is_some()
@@ -86,7 +86,7 @@ impl Driver {
 
     /// What follows for the task and the run's row. The row says, in the same commit, what a process that comes after this one has
     /// to do with the run.
-    fn granted(&mut self, ask: &Ask, granted: Granted) {
+    pub(super) fn granted(&mut self, ask: &Ask, granted: Granted) {
         let now_ms = real_now_ms();
         match ask {
             Ask::Terminate { .. } => {

@@ -9,6 +9,7 @@ mod create;
 mod epochs;
 mod errors;
 mod forget;
+mod links;
 mod lists;
 mod lock;
 mod mark;

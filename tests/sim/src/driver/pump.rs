@@ -63,6 +63,10 @@ impl Driver {
                     return Err("an entry was appended that the machine does not count".to_owned());
                 }
             }
+            Output::Errand(errand) => {
+                self.ledger.errand(&errand)?;
+                self.errands.push((self.store.entries().len(), errand));
+            }
             Output::Deliver(event) => {
                 self.check_event(&event)?;
                 return Ok(Next::Turn(event));

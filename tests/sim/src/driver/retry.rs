@@ -26,9 +26,12 @@ impl Driver {
             restored: self.restorations.clone(),
         };
         let failed = self.ledger.has_failed();
+        if failed {
+            self.children_of_the_failed();
+        }
         let mut asked = self.take_up(&retry);
-        if let Err(Refusal::NeedsConfirm(effects)) = &asked {
-            if retry.confirm || effects.is_empty() {
+        if let Err(Refusal::NeedsConfirm(effects, others)) = &asked {
+            if retry.confirm || effects.is_empty() && others.is_empty() {
                 return Err(format!("it is confirmed, and: {asked:?}"));
             }
             retry.confirm = true;
@@ -44,13 +47,22 @@ impl Driver {
         };
         let outputs = self.host.borrow_mut().machine.outputs();
         for output in outputs {
-            let Output::Append { entry, bytes } = output else {
-                return Err(format!("{output:?} on taking the run up again"));
+            let (entry, bytes) = match output {
+                Output::Append { entry, bytes } => (entry, bytes),
+                Output::Errand(errand) => {
+                    self.ledger.errand(&errand)?;
+                    self.errands.push((self.store.entries().len(), errand));
+                    continue;
+                }
+                other => return Err(format!("{other:?} on taking the run up again")),
             };
-            if let Record::Rewound { to, .. } = &entry.record
-                && self.ledger.done_since(*to) != retried.void.len()
-            {
-                return Err(format!("what was done after entry {to} is not what is listed: {:?}", retried.void));
+            if let Record::Rewound { to, .. } = &entry.record {
+                if self.ledger.done_since(*to) != retried.void.len() {
+                    return Err(format!("what was done after entry {to} is not what is listed: {:?}", retried.void));
+                }
+                if self.ledger.others_since(*to) != retried.others.len() {
+                    return Err(format!("what was done to others is not what is listed: {:?}", retried.others));
+                }
             }
             self.ledger.entry(&entry)?;
             self.store.append(bytes);

@@ -3,7 +3,7 @@
 use stepwell_core::ids::StepId;
 use stepwell_core::journal::entry::RunOutcome;
 
-use super::{Kind, Ledger};
+use super::{Again, Kind, Ledger};
 use crate::step::{Known, Step};
 
 impl Ledger {
@@ -49,6 +49,11 @@ impl Ledger {
         self.deliveries.truncate(first);
         self.delivered_at.truncate(first);
         self.cancel_told = self.cancel_told.filter(|at| *at < to);
+        let asked = self.cancel.is_some();
+        let continued = self.continued_at.is_some_and(|at| at >= to);
+        if continued {
+            (self.continued, self.continued_at) = (false, None);
+        }
         let cancelled_before = self.cancel_told.unwrap_or(0);
         let in_doubt = self.in_doubt;
         for op in self.ops.iter_mut().filter(|op| !op.void) {
@@ -61,7 +66,8 @@ impl Ledger {
                             self.kept.insert((event, name.clone()));
                         }
                     }
-                    Kind::Sleep { .. } => {}
+                    Kind::Child { again, .. } => *again = Again::No,
+                    Kind::Sleep { .. } | Kind::Send { .. } => {}
                 }
                 continue;
             }
@@ -81,6 +87,13 @@ impl Ledger {
                 Kind::Step(step) => {
                     step.anew(in_doubt);
                     op.outcome.clone_from(&step.over);
+                }
+                Kind::Child { awaited, abandoned, again, .. } if !asked && !matches!(op.outcome, Some(Ok(_))) => {
+                    if op.outcome.take().is_some() {
+                        *again = Again::Now;
+                    } else if *awaited && !*abandoned {
+                        *again = Again::IfFailed;
+                    }
                 }
                 Kind::Wait { event: None, .. } if matches!(op.outcome, Some(Ok(_))) => op.outcome = None,
                 _ => {}
