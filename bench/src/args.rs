@@ -15,6 +15,12 @@ pub(crate) struct Args {
     /// Only this part. Can be given more than once.
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) only: Vec<Part>,
+    /// Only so many runs at once. Can be given more than once.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) at_once: Vec<u32>,
+    /// Only this guest, where guests are compared. Can be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) guest: Vec<String>,
     /// Rounds of each part; the medians are told.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: Option<u32>,

@@ -10,13 +10,11 @@ use crate::lab::{Lab, engine};
 use crate::report::{At, Report};
 use crate::runs::{Batch, journal_bytes};
 
-pub(crate) const AT_ONCE: [u32; 4] = [1, 64, 256, 1_000];
-
 pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
-    for guest in &lab.guests {
+    for guest in lab.compared() {
         let alone = Alone::new(guest)?;
         let mut best: f64 = 0.0;
-        for at_once in AT_ONCE {
+        for &at_once in &lab.at_once {
             let steps = steps(lab, guest, at_once);
             let mut rounds = Rounds::default();
             for _ in 0..lab.rounds {

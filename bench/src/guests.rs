@@ -16,12 +16,19 @@ pub(crate) struct Guest {
     pub(crate) component: Vec<u8>,
     pub(crate) compute: &'static str,
     input: fn(u32) -> String,
+    /// The input of its workflow `post`, where it has one.
+    post: Option<fn(u32, &str) -> String>,
 }
 
 impl Guest {
     /// The input for so many steps.
     pub(crate) fn input(&self, steps: u32) -> String {
         (self.input)(steps)
+    }
+
+    /// The input for so many steps that each post to this URL; nothing for a guest that has no such workflow.
+    pub(crate) fn posting(&self, steps: u32, url: &str) -> Option<String> {
+        self.post.map(|input| input(steps, url))
     }
 }
 
@@ -30,7 +37,8 @@ pub(crate) fn typescript(dir: &Path) -> Result<Guest> {
     let file = dir.join("bench.ts");
     std::fs::write(&file, TYPESCRIPT)?;
     let built = stepwell_build::build(&file, &BuildOptions::default(), &|_| {})?;
-    Ok(Guest { name: "ts", component: built.component, compute: "compute", input: with_steps })
+    let post = |steps, url: &str| format!("{{\"steps\":{steps},\"url\":\"{url}\"}}");
+    Ok(Guest { name: "ts", component: built.component, compute: "compute", input: with_steps, post: Some(post) })
 }
 
 /// A few instructions, as text.
@@ -41,7 +49,8 @@ pub(crate) fn text() -> Result<Guest> {
     let world = resolve.select_world(&[package], Some("workflow"))?;
     embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8)?;
     let component = stepwell_build::embed_core_module(&core)?;
-    Ok(Guest { name: "wat", component, compute: "steps", input: |steps| steps.to_string() })
+    let post = |steps, url: &str| format!("[{steps},\"{url}\"]");
+    Ok(Guest { name: "wat", component, compute: "steps", input: |steps| steps.to_string(), post: Some(post) })
 }
 
 /// A component that was made from Rust elsewhere.
@@ -51,7 +60,7 @@ pub(crate) fn rust(file: &Path) -> Result<Guest> {
         Some([0, b'a', b's', b'm', 1, 0, 0, 0]) => stepwell_build::embed_core_module(&bytes)?,
         _ => bytes,
     };
-    Ok(Guest { name: "rust", component, compute: "compute", input: with_steps })
+    Ok(Guest { name: "rust", component, compute: "compute", input: with_steps, post: None })
 }
 
 fn with_steps(steps: u32) -> String {

@@ -12,11 +12,18 @@ use crate::args::Args;
 use crate::guests::{self, Guest};
 use crate::machine;
 
+/// Where nothing else is asked for.
+const AT_ONCE: [u32; 4] = [1, 64, 256, 1_000];
+
 pub(crate) struct Lab {
     pub(crate) quick: bool,
     pub(crate) rounds: u32,
     /// TypeScript, text and, where one was given, Rust.
     pub(crate) guests: Vec<Guest>,
+    /// Which of them are compared; all of them where none is named.
+    compared: Vec<String>,
+    /// At how many runs at once.
+    pub(crate) at_once: Vec<u32>,
     root: TempDir,
     /// Modules in their compiled form, to be put into data directories.
     compiled: PathBuf,
@@ -41,7 +48,15 @@ impl Lab {
         drop(engine);
         let compiled = template.join("compiled");
         let rounds = args.rounds.unwrap_or(if args.quick { 2 } else { 5 });
-        Ok(Self { quick: args.quick, rounds, guests, root, compiled })
+        let at_once = if args.at_once.is_empty() { AT_ONCE.to_vec() } else { args.at_once.clone() };
+        Ok(Self { quick: args.quick, rounds, guests, compared: args.guest.clone(), at_once, root, compiled })
+    }
+
+    /// The guests that are compared.
+    pub(crate) fn compared(&self) -> impl Iterator<Item = &Guest> {
+        self.guests
+            .iter()
+            .filter(|guest| self.compared.is_empty() || self.compared.iter().any(|name| name == guest.name))
     }
 
     /// So much, or for a quick look so much less.

@@ -33,6 +33,10 @@ use args::{Args, Part};
 use lab::Lab;
 use report::Report;
 
+/// The product's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<()> {
     let args = Args::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use crate::compute::AT_ONCE;
 use crate::figures::{BYTES, Figures, P50, P99, RATE, Rounds};
+use crate::guests::Guest;
 use crate::lab::{Lab, client, engine};
 use crate::report::{At, Report};
 use crate::runs::{Batch, journal_bytes};
@@ -12,39 +12,44 @@ use crate::{floors, machine};
 
 pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
     let server = Server::start()?;
-    for at_once in AT_ONCE {
-        let steps = (lab.scaled(8_000, 2_000) / at_once).clamp(8, 1_000);
-        let mut rounds = Rounds::default();
-        for _ in 0..lab.rounds {
-            rounds.add("stepwell", stepwell(lab, &server, at_once, steps).await?);
-            rounds.add("bare requests", bare(&server, at_once, steps).await?);
-            if at_once == 1 {
-                rounds.add("fdatasync", floors::fdatasync(lab.root(), steps)?);
+    for guest in lab.compared().filter(|guest| guest.posting(0, "").is_some()) {
+        for &at_once in &lab.at_once {
+            let steps = (lab.scaled(8_000, 2_000) / at_once).clamp(8, 1_000);
+            let mut rounds = Rounds::default();
+            for _ in 0..lab.rounds {
+                rounds.add("stepwell", stepwell(lab, guest, &server, at_once, steps).await?);
+                rounds.add("bare requests", bare(&server, at_once, steps).await?);
+                if at_once == 1 {
+                    rounds.add("fdatasync", floors::fdatasync(lab.root(), steps)?);
+                }
             }
-        }
-        let lines = report.add("post", at_once, &rounds);
-        match at_once {
-            1 => {
-                let above = lines.of("stepwell", P50) - lines.of("bare requests", P50);
-                let syncs = above / lines.of("fdatasync", P50);
-                report.target("POST at one run, above the bare request in fdatasyncs", syncs, At::Most(3.0));
+            let name = guest.name;
+            let lines = report.add(&format!("post {name}"), at_once, &rounds);
+            match at_once {
+                1 => {
+                    let above = lines.of("stepwell", P50) - lines.of("bare requests", P50);
+                    let syncs = above / lines.of("fdatasync", P50);
+                    let what = format!("POST at one run of {name}, above the bare request in fdatasyncs");
+                    report.target(what, syncs, At::Most(3.0));
+                }
+                64 => {
+                    let share = lines.of("stepwell", RATE) / lines.of("bare requests", RATE);
+                    let what = format!("POST at 64 runs of {name}, of the bare requests a second");
+                    report.target(what, share, At::Least(0.4));
+                }
+                _ => {}
             }
-            64 => {
-                let share = lines.of("stepwell", RATE) / lines.of("bare requests", RATE);
-                report.target("POST at 64 runs, of the bare requests a second", share, At::Least(0.4));
-            }
-            _ => {}
         }
     }
     report.note(format!("The server has a process of its own; both share {} cores.", machine::cores()));
     Ok(())
 }
 
-async fn stepwell(lab: &Lab, server: &Server, at_once: u32, steps: u32) -> Result<Figures> {
+async fn stepwell(lab: &Lab, guest: &Guest, server: &Server, at_once: u32, steps: u32) -> Result<Figures> {
     let dir = lab.data_dir()?;
     let engine = engine(dir.path())?;
-    let module = engine.add_module(lab.guest("ts")?.component.clone()).await?;
-    let inputs = (0..at_once).map(|n| format!("{{\"steps\":{steps},\"url\":\"{}\"}}", server.url(n)));
+    let module = engine.add_module(guest.component.clone()).await?;
+    let inputs = (0..at_once).filter_map(|n| guest.posting(steps, &server.url(n)));
     let batch = Batch::start(&engine, &module.digest, "post", inputs, steps).await?;
     server.cycles().await?;
     let took = batch.go(&engine).await?;

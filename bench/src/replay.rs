@@ -14,7 +14,7 @@ use crate::runs::{Batch, millis};
 const MS: &str = "ms";
 
 pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
-    for guest in &lab.guests {
+    for guest in lab.compared() {
         let dir = lab.data_dir()?;
         let engine = engine(dir.path())?;
         let alone = Alone::new(guest)?;

@@ -42,7 +42,7 @@ pub(crate) enum At {
 }
 
 struct Target {
-    what: &'static str,
+    what: String,
     is: f64,
     at: At,
 }
@@ -74,8 +74,8 @@ impl Report {
         Lines(medians)
     }
 
-    pub(crate) fn target(&mut self, what: &'static str, is: f64, at: At) {
-        self.targets.push(Target { what, is, at });
+    pub(crate) fn target(&mut self, what: impl Into<String>, is: f64, at: At) {
+        self.targets.push(Target { what: what.into(), is, at });
     }
 
     pub(crate) fn note(&mut self, text: String) {

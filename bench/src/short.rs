@@ -7,7 +7,6 @@ use stepwell_core::ids::Digest;
 use stepwell_engine::Engine;
 use tokio::task::JoinSet;
 
-use crate::compute::AT_ONCE;
 use crate::figures::{BYTES, CPU, Figures, P50, P99, RATE, Rounds, quantile};
 use crate::floors;
 use crate::lab::{Lab, engine};
@@ -16,7 +15,7 @@ use crate::report::{At, Report};
 use crate::runs::{journal_bytes, micros, new_run, succeeded};
 
 pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
-    for at_once in AT_ONCE {
+    for &at_once in &lab.at_once {
         let times = (lab.scaled(4_000, 1_000) / at_once).clamp(2, 500);
         let mut rounds = Rounds::default();
         for _ in 0..lab.rounds {

@@ -1,4 +1,4 @@
-//! What a run's task writes: gathered in the order of the machine's outputs, handed to the store after each turn.
+//! What a run's task writes: gathered in the order of the machine's outputs over some turns, and handed to the store together.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use stepwell_store::{
 };
 
 use crate::points::Points;
+use crate::settings::Settings;
 use crate::watch::{Publisher, RunEvent, Watchers};
 
 /// Set in the place of a line of workflow code. Such lines are the store's last ones, so that its last line tells how far they
@@ -26,6 +27,11 @@ pub(crate) fn logged(last: Option<LogPlace>) -> Option<LogPlace> {
     Some((turn & !OF_WORKFLOW, index))
 }
 
+/// So many bytes of entries are handed over together at most: they are in memory until then.
+const TOGETHER_BYTES: usize = 64 << 10;
+/// So long may they be kept for that, in ms. Nothing is kept while the task waits.
+const KEPT_MS: u64 = 2;
+
 /// The writing side of one run.
 pub(crate) struct Writing {
     run: RunKey,
@@ -36,6 +42,10 @@ pub(crate) struct Writing {
     publisher: Option<Publisher>,
     next_seq: u64,
     entries: Vec<Vec<u8>>,
+    /// Of those entries.
+    bytes: usize,
+    /// So many are handed over together where nobody waits for them.
+    together: usize,
     logs: Vec<LogRow>,
     change: Option<RunChange>,
     answer: Option<Answer>,
@@ -46,6 +56,8 @@ pub(crate) struct Writing {
     events: Vec<RunEvent>,
     status: Status,
     status_text: Option<String>,
+    /// What is kept is to be handed over at this time.
+    due_ms: Option<u64>,
     last: Option<Ticket>,
 }
 
@@ -56,17 +68,19 @@ impl Writing {
         store: Arc<dyn Store>,
         watchers: Arc<Watchers>,
         next_seq: u64,
-        points: &Points,
+        settings: &Settings,
     ) -> Self {
         let run = row.key;
         Self {
             run,
             store,
             watchers,
-            points: points.clone(),
+            points: settings.points.clone(),
             publisher: None,
             next_seq,
             entries: Vec::new(),
+            bytes: 0,
+            together: settings.together,
             logs: Vec::new(),
             change: None,
             answer: None,
@@ -76,12 +90,14 @@ impl Writing {
             events: Vec::new(),
             status: row.status,
             status_text: None,
+            due_ms: None,
             last: None,
         }
     }
 
     pub(crate) fn entry(&mut self, entry: Entry, bytes: Vec<u8>) {
         let seq = self.next_seq + self.entries.len() as u64;
+        self.bytes += bytes.len();
         self.entries.push(bytes);
         self.events.push(RunEvent::Entry { seq, entry });
     }
@@ -140,29 +156,44 @@ impl Writing {
         &self.store
     }
 
-    /// The same; nothing where this task has had nothing to write.
+    /// Whether nothing has gathered that is to be handed over.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+            && self.logs.is_empty()
+            && self.change.is_none()
+            && self.answer.is_none()
+            && self.unknown.0 == self.unknown.1
+            && self.status_text.is_none()
+    }
+
+    /// Hands over what has gathered once it is much or old. To be called between turns.
+    pub(crate) fn hand_over_if_due(&mut self, now_ms: u64) {
+        if self.is_empty() {
+            return;
+        }
+        let much = self.entries.len() + self.logs.len() >= self.together || self.bytes >= TOGETHER_BYTES;
+        if much || now_ms >= *self.due_ms.get_or_insert(now_ms.saturating_add(KEPT_MS)) {
+            self.hand_over(now_ms);
+        }
+    }
+
+    /// [`Writing::hand_over`]; nothing where this task has had nothing to write.
     pub(crate) fn hand_over_any(&mut self, now_ms: u64) -> Option<Ticket> {
-        let something = self.last.is_some()
-            || !self.entries.is_empty()
-            || !self.logs.is_empty()
-            || self.change.is_some()
-            || self.answer.is_some()
-            || self.unknown.0 != self.unknown.1
-            || self.status_text.is_some();
+        let something = self.last.is_some() || !self.is_empty();
         something.then(|| self.hand_over(now_ms))
     }
 
     /// Hands over what has gathered, and gives the ticket after which all of it is durable.
     pub(crate) fn hand_over(&mut self, now_ms: u64) -> Ticket {
+        self.due_ms = None;
+        self.bytes = 0;
         if let Some(text) = self.status_text.take() {
             let status = self.status;
             let change = self.change.get_or_insert_with(|| RunChange::to(status, now_ms));
             change.status_text = Some(text);
         }
         let unknown = (self.unknown.0 != self.unknown.1).then_some(self.unknown.1);
-        let nothing = self.change.is_none() && self.answer.is_none() && unknown.is_none();
-        let empty = self.entries.is_empty() && self.logs.is_empty() && nothing;
-        if let Some(ticket) = self.last.filter(|_| empty) {
+        if let Some(ticket) = self.last.filter(|_| self.is_empty()) {
             if !self.events.is_empty() {
                 self.tell(ticket);
             }
@@ -186,15 +217,16 @@ impl Writing {
     }
 
     fn tell(&mut self, ticket: Ticket) {
-        let mut events = std::mem::take(&mut self.events);
-        if events.is_empty() {
+        if self.events.is_empty() {
             return;
         }
         match self.watchers.interest(self.run) {
-            None => return,
-            Some(interest) => events.retain(|event| interest.includes(event)),
+            // Room for as many is kept: most runs have no watcher, and much to tell.
+            None => return self.events.clear(),
+            Some(interest) => self.events.retain(|event| interest.includes(event)),
         }
-        if !events.is_empty() {
+        if !self.events.is_empty() {
+            let events = std::mem::take(&mut self.events);
             let new = || Publisher::new(self.run, self.store.clone(), self.watchers.clone(), self.points.clone());
             self.publisher.get_or_insert_with(new).publish(ticket, events);
         }

@@ -145,8 +145,7 @@ impl Taken {
             Outside { client: engine.client().clone(), destinations: Destinations::None, secrets: Vec::new() };
         let clock = RunClock::after(machine.recorded_ms(), parked(&row, &machine));
         let (store, watchers) = (engine.store().clone(), engine.watchers().clone());
-        let points = &engine.settings().points;
-        let mut writing = Writing::new(&row, store, watchers, machine.entries(), points);
+        let mut writing = Writing::new(&row, store, watchers, machine.entries(), engine.settings());
         if machine.ended().is_none() {
             writing.unknown(machine.unknown_count());
         }

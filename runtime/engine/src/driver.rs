@@ -126,7 +126,11 @@ impl Driver {
     pub(crate) async fn run(mut self) -> End {
         let mut slice = Slice::begin();
         loop {
-            slice.give_way().await;
+            if slice.is_over() {
+                // Others may take their time.
+                self.writing.hand_over_any(real_now_ms());
+                slice.give_way().await;
+            }
             if let Some(end) = self.end.take() {
                 // Whoever takes the run up next reads its journal from the disk. What could not be written there has not happened.
                 if !planted(Fault::ParkBeforeDurable) && !matches!(end, End::Later) {
@@ -184,6 +188,10 @@ impl Driver {
                 tokio::select! {
                     biased;
                     end = &mut turn => break end,
+                    // The turn is not over within a slice of its thread: what led to it need not wait for its end.
+                    () = std::future::ready(()), if !self.writing.is_empty() => {
+                        self.writing.hand_over(real_now_ms());
+                    }
                     message = self.messages.recv() => {
                         if let Some(message) = message {
                             self.take(message);
@@ -231,6 +239,7 @@ impl Driver {
 
     /// Waits for a message or for time, and asks what is to be done then.
     async fn wait(&mut self) {
+        self.writing.hand_over_any(real_now_ms());
         let due = self.due();
         tokio::select! {
             biased;
@@ -395,7 +404,11 @@ impl Driver {
                 Output::Verified => {}
             }
         }
-        if let Some(ticket) = self.writing.hand_over_any(real_now_ms()) {
+        if self.others.is_empty() {
+            self.writing.hand_over_if_due(real_now_ms());
+        } else {
+            // Whoever waits for a reply waits for this commit.
+            let ticket = self.writing.hand_over(real_now_ms());
             self.tell_others(ticket);
         }
     }

@@ -35,6 +35,8 @@ pub struct Settings {
     pub body_turn: Duration,
     /// How long a quiet instance is kept for what is known to come. Rebuilding by replay is cheaper than keeping for long.
     pub keep_quiet: Duration,
+    /// Entries that a run hands to the store together, while nothing waits for them: a batch costs much more than an entry in it.
+    pub together: usize,
     /// How long requests under way are waited for when the engine is stopped.
     pub stop_grace: Duration,
     /// Runs are driven. Without this they are only looked at and asked, and go on in another process.
@@ -62,6 +64,7 @@ impl Settings {
             workflow_turn: Duration::from_millis(limits::WORKFLOW_TURN_BUDGET_MS),
             body_turn: Duration::from_millis(limits::BODY_TURN_BUDGET_MS),
             keep_quiet: Duration::from_millis(50),
+            together: 32,
             stop_grace: Duration::from_secs(5),
             drives: true,
             skip_sleeps: false,

@@ -13,11 +13,14 @@ impl Slice {
         Self(Instant::now())
     }
 
-    /// Lets others run, if this slice is used up.
+    /// Whether it is used up.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.elapsed() >= SLICE
+    }
+
+    /// Lets others run, and begins the next.
     pub(crate) async fn give_way(&mut self) {
-        if self.0.elapsed() >= SLICE {
-            tokio::task::yield_now().await;
-            *self = Self::begin();
-        }
+        tokio::task::yield_now().await;
+        *self = Self::begin();
     }
 }

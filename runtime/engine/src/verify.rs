@@ -58,7 +58,9 @@ impl Engine {
         let mut event: Option<Event> = None;
         let mut slice = Slice::begin();
         loop {
-            slice.give_way().await;
+            if slice.is_over() {
+                slice.give_way().await;
+            }
             if !must_return && shared.lock().machine.at_frontier() && event.is_none() {
                 return Ok(Verdict::Same);
             }

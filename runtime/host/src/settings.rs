@@ -107,7 +107,10 @@ fn config() -> Config {
 
     config.memory_reservation(MEMORY_RESERVATION_BYTES);
     config.memory_may_move(false);
-    config.memory_init_cow(true);
+    // A module's initial memory is copied when an instance is made. Sharing it until it is written to costs a page fault for each of
+    // some hundred pages, and as the process has other threads each of those interrupts the other cores: with all of them at work
+    // an instance of a TypeScript module took over twice as long.
+    config.memory_init_cow(false);
 
     config.cranelift_opt_level(OptLevel::Speed);
     config.cranelift_regalloc_algorithm(RegallocAlgorithm::Backtracking);

@@ -5,6 +5,10 @@ mod cli;
 
 use std::process::ExitCode;
 
+/// Entries of journals are made on the threads of runs and dropped on that of the writer, which the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     cli::main()
 }

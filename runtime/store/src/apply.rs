@@ -123,9 +123,7 @@ fn start(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> std::result::R
 /// The rows of a run whose names are free.
 pub(crate) fn add(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> Result<RunKey> {
     let key = rows.add_run(run)?;
-    for (seq, entry) in (0..).zip(&run.first) {
-        rows.add_entry(key, seq, entry)?;
-    }
+    rows.add_entries(key, 0, &run.first)?;
     for (number, (name, payload)) in (1..).zip(&run.inbox) {
         let (name, payload) = (name.clone(), payload.clone());
         rows.add_event(number, &NewEvent { run: key, name, payload, dedup: None })?;
@@ -145,9 +143,9 @@ fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result
     let run = batch.run;
     let mut head = heads.get(rows, run)?.ok_or(Refusal::Rule(StoreError::NoSuchRun(run)))?;
     check(batch, head).map_err(Refusal::Rule)?;
-    for entry in &batch.entries {
-        rows.add_entry(run, head.next_seq, entry)?;
-        head.next_seq += 1;
+    if !batch.entries.is_empty() {
+        rows.add_entries(run, head.next_seq, &batch.entries)?;
+        head.next_seq += batch.entries.len() as u64;
     }
     errands::run(rows, heads, run, &batch.errands)?;
     for row in &batch.logs {

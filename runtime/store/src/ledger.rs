@@ -51,8 +51,8 @@ pub trait Rows {
     fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()>;
     /// Writes how many steps of unknown outcome the run has.
     fn set_unknown(&mut self, run: RunKey, unknown: u32) -> Result<()>;
-    /// Adds a journal entry.
-    fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()>;
+    /// Adds journal entries, the first of them under this number.
+    fn add_entries(&mut self, run: RunKey, first_seq: u64, entries: &[Vec<u8>]) -> Result<()>;
     /// Adds a line unless its place is taken.
     fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()>;
     /// Adds a row to the table of timers.

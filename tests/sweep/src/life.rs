@@ -16,7 +16,7 @@ use stepwell_store::{RunKey, Status};
 
 use crate::fate::Fate;
 use crate::mortal::Mortal;
-use crate::subject::{ADDRESS, HOST, Subject};
+use crate::subject::{ADDRESS, EAGER, HOST, Subject};
 
 /// How a life ended.
 #[derive(Debug)]
@@ -91,6 +91,10 @@ fn settings(at: &Circumstances<'_>, fate: &Fate) -> Settings {
     settings.skip_sleeps = at.subject.skip_sleeps;
     // What waits is parked, however short.
     settings.keep_quiet = Duration::from_millis(5);
+    // Where each batch is a commit, each turn has one: else a death between them would be no point.
+    if at.gather == EAGER {
+        settings.together = 1;
+    }
     // Bodies that run on without end are interrupted soon.
     settings.body_turn = Duration::from_millis(400);
     #[cfg(feature = "sweep")]

@@ -115,9 +115,9 @@ impl Rows for Noted<'_> {
         self.kinds.insert("a run's status");
         self.rows.set_unknown(run, unknown)
     }
-    fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
-        self.last = Some(kind(entry));
-        self.rows.add_entry(run, seq, entry)
+    fn add_entries(&mut self, run: RunKey, first_seq: u64, entries: &[Vec<u8>]) -> Result<()> {
+        self.last = entries.last().map(|entry| kind(entry)).or(self.last);
+        self.rows.add_entries(run, first_seq, entries)
     }
     fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()> {
         self.kinds.insert("a line of a log");

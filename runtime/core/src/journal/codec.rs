@@ -28,7 +28,10 @@ impl std::error::Error for Unreadable {}
 /// Writes an entry.
 #[must_use]
 pub fn encode(entry: &Entry) -> Vec<u8> {
-    let mut bytes = vec![VERSION];
+    /// Most entries have less: it is grown seldom.
+    const USUAL_BYTES: usize = 256;
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    bytes.push(VERSION);
     // Entries are structs, strings and numbers: writing them to memory cannot fail, and if a change ever made it do so, an empty
     // text would be refused by `decode` and by every test that reads its journal back.
     if serde_json::to_writer(&mut bytes, entry).is_err() {

@@ -10,8 +10,10 @@ use crate::commands::Shared;
 
 impl Driver {
     pub(super) fn asked(&mut self, question: &Question, answer: Answer) {
-        // Handed over first: what is asked, what follows from it for the row and what is kept for the client are one commit.
+        // What was before is handed over first: what is asked, what follows from it for the row and what is kept for the client are
+        // one commit, and no change of the row takes another's place.
         self.carry_out();
+        self.writing.hand_over_any(real_now_ms());
         let ask = &question.ask;
         let decided = {
             let mut shared = self.shared.lock();

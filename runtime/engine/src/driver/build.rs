@@ -42,6 +42,8 @@ impl Driver {
     /// Makes an instance. A rebuild is durable before it, so that a run which takes the process down with it is counted.
     pub(super) async fn build(&mut self) {
         self.event = None;
+        // It may be long until there is an instance.
+        self.writing.hand_over_any(real_now_ms());
         if !self.take_place().await {
             return;
         }
@@ -131,6 +133,7 @@ impl Driver {
                 message = self.messages.recv() => {
                     if let Some(message) = message {
                         self.take(message);
+                        self.writing.hand_over_any(real_now_ms());
                     }
                     if self.end.is_some() || self.stop_at.is_some() || !self.needs_instance() {
                         return None;

@@ -215,13 +215,14 @@ impl Rows for Transaction<'_> {
         Ok(())
     }
 
-    fn add_entry(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
+    fn add_entries(&mut self, run: RunKey, first_seq: u64, entries: &[Vec<u8>]) -> Result<()> {
         let journal = &mut self.state.run_mut(run)?.journal;
-        if journal.len() as u64 != seq {
-            return Err(StoreError::Internal(format!("entry {seq} of run {run} is not its next")));
+        let before = journal.len();
+        if before as u64 != first_seq {
+            return Err(StoreError::Internal(format!("entry {first_seq} of run {run} is not its next")));
         }
-        journal.push(entry.to_vec());
-        self.on_undo(move |state| state.run_mut(run).map(|found| drop(found.journal.pop())));
+        journal.extend_from_slice(entries);
+        self.on_undo(move |state| state.run_mut(run).map(|found| found.journal.truncate(before)));
         Ok(())
     }
 
