@@ -413,10 +413,10 @@ impl Driver {
                 Output::Verified => {}
             }
         }
-        // Others wait for what is done to them: that is not kept.
         if self.others.is_empty() {
             self.writing.hand_over_if_due(real_now_ms());
         } else {
+            // Whoever waits for a reply waits for this commit.
             let ticket = self.writing.hand_over(real_now_ms());
             self.tell_others(ticket);
         }

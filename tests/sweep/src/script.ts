@@ -29,6 +29,9 @@ export const script = workflow("script", async (context: Context<Script>) => {
   const started: { promise: Promise<unknown>; caught: boolean }[] = [];
   const begun: Promise<unknown>[] = [];
 
+  /** A child is another of these, which only sleeps. */
+  const sleeper = (ms: number): Script => ({ url, main: [{ kind: "do", op: { kind: "sleep", caught: true, ms } }], cleanup: [] });
+
   async function perform(act: Act, body: StepContext, told: number[]): Promise<void> {
     const send = async (call: Call): Promise<void> => {
       for (let left = call.then === "repeat" ? call.times : 0; ; left--) {
@@ -90,7 +93,7 @@ export const script = workflow("script", async (context: Context<Script>) => {
 
   function begin(op: Op): Promise<unknown> {
     const promise = op.kind === "sleep" ? sleep(op.ms)
-      : op.kind === "child" ? start("child", op.ms, op.options)
+      : op.kind === "child" ? start("script", sleeper(op.ms), op.options)
       : op.kind === "send" ? sendEvent(context.runId, op.name, { from: 1 })
       : op.kind === "wait" ? waitForEvent(op.name, { timeoutMs: op.timeoutMs })
       : step.run(op.step.name, (body) => attempt(op.step, body), op.step.options);
@@ -168,9 +171,3 @@ export const script = workflow("script", async (context: Context<Script>) => {
   }
   return seen;
 }, { destinations: ["127.0.0.1:*"] });
-
-/** A child of the script: it takes a while, and says so. */
-export const child = workflow("child", async ({ input, sleep }: Context<number>) => {
-  await sleep(input);
-  return `took ${input} ms`;
-});
