@@ -22,7 +22,6 @@ use std::time::{Duration, Instant};
 use stepwell_core::contract::{Definition, Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::journal::entry::Record;
-use stepwell_core::json::Json;
 use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
 use stepwell_store::{INBOX_PAGE_BYTES, RunChange, RunKey, StoreError};

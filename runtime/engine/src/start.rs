@@ -70,6 +70,8 @@ pub(crate) struct Begun {
     pub(crate) parent: Option<Parent>,
     /// The run that it goes on for.
     pub(crate) continues: Option<RunId>,
+    /// What it has in its journal after its first entry, when it is a run's doing that is in doubt.
+    pub(crate) doubt: Option<Vec<u8>>,
 }
 
 impl Begun {
@@ -97,7 +99,7 @@ impl Begun {
             digest: self.digest,
             run_key: self.run_key,
             created_at_ms: self.at_ms,
-            first: vec![first],
+            first: std::iter::once(first).chain(self.doubt).collect(),
             inbox: Vec::new(),
             tags: self.tags,
             retry_of: None,
@@ -169,6 +171,7 @@ impl Engine {
             tags: start.tags,
             parent: None,
             continues: None,
+            doubt: None,
         };
         Ok(NewRun {
             inbox: start.events.into_iter().map(|(name, payload)| (name, payload.to_string())).collect(),

@@ -50,8 +50,6 @@ export const child = workflow("child", async ({ input, sleep, step, waitForEvent
     case "fails": throw new Broke("no money");
     case "waits": return await waitForEvent("go");
     case "charges": return step.run("charge", async ({ http }) => (await http.post(input.url).ensureOk()).status, { effect: "once" });
-    case "charges":
-      return step.run("charge", async ({ http }) => (await http.post(`${input.url}/charges`).ensureOk()).status, { effect: "once" });
     case "naps": return void (await sleep(input.ms));
     case "sleeps":
       try {

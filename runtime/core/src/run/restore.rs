@@ -9,7 +9,8 @@ use super::ask::{Granted, Refusal, bounded_name, bounded_text};
 use super::machine::Machine;
 use super::state::Step;
 use crate::fault::{Fault, planted};
-use crate::journal::entry::{Record, Restored};
+use crate::journal::codec;
+use crate::journal::entry::{Entry, Record, Restored};
 use crate::policy::key;
 
 impl Machine {
@@ -56,6 +57,15 @@ impl Machine {
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         self.state.in_doubt
+    }
+
+    /// An entry that a run has after its first, when this one starts it. While this one is in doubt it may have started the same run
+    /// after the copy too, under the same name: what that one did then is in doubt as well.
+    #[must_use]
+    pub fn doubt_handed_on(&self, at_ms: u64) -> Option<Vec<u8>> {
+        let epoch = self.state.epoch.as_deref().filter(|_| self.state.in_doubt)?.to_owned();
+        let restored = Restored { epoch, in_doubt: true, by: self.run_id().to_string() };
+        Some(codec::encode(&Entry { at_ms, record: Record::Restored(restored) }))
     }
 
     /// The epoch's name, for keys that are issued now.

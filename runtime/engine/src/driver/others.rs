@@ -60,10 +60,11 @@ impl Driver {
     /// A child, as the store is to keep it: of the parent's own module where that has the workflow, else of the active one.
     fn child(&self, child: ChildBegun, again: bool) -> Result<Stored, Error> {
         let (digest, workflow) = self.workflow_of_child(&child.workflow)?;
-        let (parent, at_ms) = {
-            let shared = self.shared.lock();
-            let parent = Parent { run: shared.machine.run_id().clone(), depth: shared.machine.depth() + 1 };
-            (parent, real_now_ms())
+        let at_ms = real_now_ms();
+        let (parent, doubt) = {
+            let machine = &self.shared.lock().machine;
+            let parent = Parent { run: machine.run_id().clone(), depth: machine.depth() + 1 };
+            (parent, machine.doubt_handed_on(at_ms))
         };
         let begun = Begun {
             run: child.run,
@@ -75,6 +76,7 @@ impl Driver {
             tags: child.tags,
             parent: Some(parent),
             continues: None,
+            doubt,
         };
         let (op, run) = (child.op, Box::new(begun.of(&workflow)?));
         Ok(Stored::Start { op, run, awaited: !child.detached, stays: child.abandoned, again })
@@ -111,9 +113,10 @@ impl Driver {
         let (begun, name) = {
             let shared = self.shared.lock();
             let machine = &shared.machine;
+            let at_ms = real_now_ms();
             let begun = Begun {
                 run: next.run.clone(),
-                at_ms: real_now_ms(),
+                at_ms,
                 digest: machine.digest().clone(),
                 input: next.input,
                 run_timeout_ms: machine.run_timeout_ms(),
@@ -121,6 +124,7 @@ impl Driver {
                 tags: self.tags.clone(),
                 parent: machine.started().parent.clone(),
                 continues: Some(machine.run_id().clone()),
+                doubt: machine.doubt_handed_on(at_ms),
             };
             (begun, machine.started().workflow.clone())
         };
