@@ -19,6 +19,7 @@ use crate::counters::Counters;
 use crate::effects::{store_error, unread};
 use crate::fault::{Fault, planted};
 use crate::later::Later;
+use crate::long::LongTurns;
 use crate::modules::{Loaded, Modules};
 use crate::reach::Reach;
 use crate::settings::Settings;
@@ -45,6 +46,7 @@ struct Inner {
     later: Later,
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
+    long: LongTurns,
     counters: Counters,
 }
 
@@ -103,6 +105,7 @@ impl Engine {
             later: Later::default(),
             places,
             rebuilds,
+            long: LongTurns::default(),
             counters: Counters::default(),
         }));
         crate::timers::start(&engine);
@@ -210,6 +213,10 @@ impl Engine {
         &self.0.places
     }
 
+    pub(crate) fn long(&self) -> &LongTurns {
+        &self.0.long
+    }
+
     pub(crate) fn rebuilds(&self) -> &Arc<Semaphore> {
         &self.0.rebuilds
     }
@@ -241,12 +248,12 @@ impl Engine {
             Ok(bytes) => bytes.ok_or_else(|| absent().never_retried()),
             Err(error) => Err(store_error(&error)),
         };
-        self.0.modules.load(&self.0.host, self.settings(), digest, bytes).await
+        self.0.modules.load((&self.0.host, self.long()), self.settings(), digest, bytes).await
     }
 
     /// A module that is not in the store yet, compiled.
     pub(crate) async fn inspected(&self, digest: &Digest, bytes: Vec<u8>) -> Result<Loaded, Error> {
-        self.0.modules.load(&self.0.host, self.settings(), digest, || Ok(bytes)).await
+        self.0.modules.load((&self.0.host, self.long()), self.settings(), digest, || Ok(bytes)).await
     }
 
     /// The run's machine, as its journal has it.

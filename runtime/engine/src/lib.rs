@@ -13,6 +13,7 @@ mod effects;
 mod engine;
 pub mod fault;
 mod later;
+mod long;
 mod modules;
 mod points;
 mod reach;
