@@ -80,6 +80,8 @@ impl Driver {
             self.crash()?;
             return Ok(true);
         }
+        // What had come when it had ended already is still in its inbox.
+        self.others.given = self.host.borrow().machine.last_event();
         self.resume()?;
         Ok(true)
     }
