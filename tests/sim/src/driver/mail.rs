@@ -178,7 +178,10 @@ impl Driver {
         if begun == self.others.done {
             return Ok(());
         }
-        Err(format!("what is done on other runs: {begun:?} by the journal, and it was done {:?} times", self.others.done))
+        Err(format!(
+            "what is done on other runs: {begun:?} by the journal, and it was done {:?} times",
+            self.others.done
+        ))
     }
 }
 
