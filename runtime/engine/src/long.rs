@@ -73,8 +73,10 @@ impl LongTurns {
 
     fn threads(&self) -> Option<&Runtime> {
         let start = || {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
             let mut builder = Builder::new_multi_thread();
-            builder.thread_name("long-turns").on_thread_start(go_last);
+            // A core is left to those who have little to do: however low these threads stand, they are not interrupted at once.
+            builder.worker_threads(cores.saturating_sub(1).max(1)).thread_name("long-turns").on_thread_start(go_last);
             builder
                 .build()
                 .inspect_err(|error| tracing::warn!(%error, "no threads for long turns: others wait for them"))

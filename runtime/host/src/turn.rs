@@ -45,7 +45,7 @@ impl TurnDeadline {
 pub struct InterruptHandle(Arc<Shared>);
 
 impl InterruptHandle {
-    /// Ends it. Takes effect within some 10 ms, and once for all.
+    /// Ends it. Takes effect within some milliseconds, and once for all.
     pub fn interrupt(&self) {
         self.0.interrupted.store(true, Ordering::Relaxed);
     }
@@ -118,7 +118,7 @@ impl Shared {
     /// What a store does at an epoch. An instance that was idle meets an old epoch at once and goes on: only this turn counts.
     pub(crate) fn at_epoch(&self) -> wasmtime::Result<UpdateDeadline> {
         /// Less than an epoch: what has just begun need not give way.
-        const JUST_BEGUN: Duration = Duration::from_millis(5);
+        const JUST_BEGUN: Duration = Duration::from_millis(2);
         self.check()?;
         let mut clock = self.clock();
         if clock.poll.is_some_and(|began| began.at.elapsed() < JUST_BEGUN) {
