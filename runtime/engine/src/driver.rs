@@ -36,6 +36,7 @@ use crate::commands::Handle;
 use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
+use crate::long::come_back;
 use crate::points::Moment;
 use crate::slice::Slice;
 use crate::watch::RunEvent;
@@ -212,6 +213,7 @@ impl Driver {
                 }
             }
         };
+        come_back().await;
         let input = match end {
             TurnEnd::Quiet => Input::Quiet,
             TurnEnd::Idle => Input::Idle,

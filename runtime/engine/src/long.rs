@@ -4,6 +4,7 @@
 //!
 //! Nothing of a run is done in two places: all that drives it goes along.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -76,7 +77,10 @@ impl LongTurns {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             let mut builder = Builder::new_multi_thread();
             // A core is left to those who have little to do: however low these threads stand, they are not interrupted at once.
-            builder.worker_threads(cores.saturating_sub(1).max(1)).thread_name("long-turns").on_thread_start(go_last);
+            builder.worker_threads(cores.saturating_sub(1).max(1)).thread_name("long-turns").on_thread_start(|| {
+                OVER_THERE.set(true);
+                go_last();
+            });
             builder
                 .build()
                 .inspect_err(|error| tracing::warn!(%error, "no threads for long turns: others wait for them"))
@@ -93,6 +97,17 @@ impl Drop for LongTurns {
             threads.shutdown_background();
         }
     }
+}
+
+/// Leaves the threads for long turns, if this is one: what is to be done next keeps others waiting, as a commit does.
+pub(crate) async fn come_back() {
+    if OVER_THERE.get() {
+        tokio::task::yield_now().await;
+    }
+}
+
+thread_local! {
+    static OVER_THERE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The calling thread gives way to others from now on. Elsewhere than on Linux that would hold of the whole process.
@@ -138,7 +153,6 @@ impl<T> Drop for Carried<T> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::cell::Cell;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
@@ -179,13 +193,16 @@ mod tests {
             where_it_was.push(over_there());
             give_way().await;
             where_it_was.push(over_there());
+            come_back().await;
+            where_it_was.push(over_there());
+            give_way().await;
             // Timers and tasks of where it comes from are there in both places.
             let task = tokio::spawn(async { over_there() });
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             where_it_was.extend([over_there(), task.await.unwrap(), over_there()]);
             where_it_was
         });
-        assert_eq!(carried.await, [false, true, true, false, false, false]);
+        assert_eq!(carried.await, [false, true, true, false, false, false, false]);
     }
 
     /// Says when it is dropped.
