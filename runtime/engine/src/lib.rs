@@ -21,6 +21,7 @@ mod requests;
 mod restore;
 mod retention;
 mod runtime;
+pub mod schedule;
 mod settings;
 mod slice;
 mod start;
