@@ -14,7 +14,6 @@ use super::keep::{new_version, written};
 use super::spec::{Fired, Passed, SCHEDULE_TAG, ScheduleSpec, Told, Why};
 use super::{run_key, spec_of, told_of};
 use crate::clock::wall_now_ms;
-use crate::driver::Message;
 use crate::effects::store_error;
 use crate::engine::Engine;
 use crate::start::StartRun;
@@ -92,7 +91,12 @@ impl Engine {
             if !looking.not_before.contains_key(&name) && looking.now.insert(name.clone()) {
                 let engine = self.clone();
                 looking.tasks.spawn(async move {
-                    let left = engine.fire(&name).await;
+                    let of = name.clone();
+                    let fired = tokio::spawn(async move { engine.fire(&of).await }).await;
+                    let left = fired.unwrap_or_else(|error| {
+                        tracing::error!(schedule = name, %error, "a schedule's task was lost; it is looked at again");
+                        Left::Failing
+                    });
                     (name, left)
                 });
             }
@@ -142,15 +146,19 @@ impl Engine {
                 self.move_on(schedule, told, times.after(through_ms), None).await
             }
             Decision::Fire { at_ms, missed } => {
-                let told = match missed {
-                    0 => told,
-                    _ => {
+                // Before anything is counted: what cannot be started stays due, and those before it with it.
+                let new = match self.run_of(&schedule, spec, at_ms).await {
+                    Ok(new) => new,
+                    Err(error) => return self.failing(schedule, Some(told), &error).await,
+                };
+                let told = match times.latest(next_ms, at_ms - 1).filter(|_| missed > 0) {
+                    Some(last_ms) => {
                         self.counters().schedule_passed();
-                        let last_ms = times.latest(next_ms, at_ms - 1).unwrap_or(next_ms);
                         passed(&schedule, told, last_ms, (missed, 0), late(&schedule))
                     }
+                    None => told,
                 };
-                self.start_for(schedule, (spec, told), at_ms, times.after(at_ms)).await
+                self.start_for(schedule, told, new, (at_ms, times.after(at_ms))).await
             }
         }
     }
@@ -159,14 +167,10 @@ impl Engine {
     async fn start_for(
         &self,
         schedule: Schedule,
-        (spec, mut told): (ScheduleSpec, Told),
-        at_ms: u64,
-        then_ms: Option<u64>,
+        mut told: Told,
+        new: NewRun,
+        (at_ms, then_ms): (u64, Option<u64>),
     ) -> Result<Left, StoreError> {
-        let new = match self.run_of(&schedule, spec, at_ms).await {
-            Ok(new) => new,
-            Err(error) => return self.failing(schedule, Some(told), &error).await,
-        };
         let before = told.clone();
         told.fired += 1;
         told.last = Some(Fired { at_ms, run: new.run.to_string(), existed: false });
@@ -205,7 +209,7 @@ impl Engine {
             None => Action::PutSchedule { schedule, replaces: Some(replaces) },
         };
         let kept = self.store().submit(Submission { actions: vec![action], answer: None }).await?;
-        kept.runs.iter().for_each(|run| self.tell(*run, Message::Wake { fresh: true }));
+        kept.runs.iter().for_each(|run| self.let_begin(*run, None));
         if fires {
             self.counters().schedule_fired();
         }
@@ -253,22 +257,15 @@ impl Engine {
 impl Looking {
     /// Takes a firing's end in.
     fn took(&mut self, done: Result<(String, Left), tokio::task::JoinError>) {
-        match done {
-            Ok((name, left)) => {
-                self.now.remove(&name);
-                let rest = match left {
-                    Left::On => return,
-                    Left::Waiting => WAITS,
-                    Left::Failing => FAILED,
-                };
-                self.not_before.insert(name, Instant::now() + rest);
-            }
-            Err(error) => {
-                tracing::error!(%error, "a schedule's task was lost; all are looked at again");
-                // Which one it was is not told. None of the others fires twice by being looked at twice.
-                self.now.clear();
-            }
-        }
+        // One that was given up goes with all.
+        let Ok((name, left)) = done else { return };
+        self.now.remove(&name);
+        let rest = match left {
+            Left::On => return,
+            Left::Waiting => WAITS,
+            Left::Failing => FAILED,
+        };
+        self.not_before.insert(name, Instant::now() + rest);
     }
 }
 
