@@ -36,6 +36,8 @@ mod restore_retry;
 mod retention;
 mod runs;
 mod rust_guests;
+mod schedules;
+mod schedules_made;
 mod sdk;
 mod steps;
 mod time;

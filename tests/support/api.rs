@@ -154,6 +154,17 @@ impl Api {
         self.request("POST", path, Some(("application/json", body.to_string().as_bytes())))
     }
 
+    /// Any method, with JSON.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    #[must_use]
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        let sent = self.request(method, path, Some(("application/json", body.as_bytes())));
+        sent.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
     /// POST of anything.
     ///
     /// # Panics

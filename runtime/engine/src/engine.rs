@@ -43,6 +43,7 @@ struct Inner {
     /// Runs that wait for a time, by it.
     timers: Mutex<BTreeSet<(u64, RunKey)>>,
     timers_changed: Arc<Notify>,
+    schedules_changed: Arc<Notify>,
     later: Later,
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
@@ -102,6 +103,7 @@ impl Engine {
             tasks: Tasks::default(),
             timers: Mutex::default(),
             timers_changed: Arc::default(),
+            schedules_changed: Arc::default(),
             later: Later::default(),
             places,
             rebuilds,
@@ -227,6 +229,10 @@ impl Engine {
 
     pub(crate) fn timers_changed(&self) -> &Arc<Notify> {
         &self.0.timers_changed
+    }
+
+    pub(crate) fn schedules_changed(&self) -> &Arc<Notify> {
+        &self.0.schedules_changed
     }
 
     pub(crate) fn tasks(&self) -> &Tasks {

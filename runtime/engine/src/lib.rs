@@ -22,6 +22,7 @@ mod requests;
 mod restore;
 mod retention;
 mod runtime;
+pub mod schedule;
 mod settings;
 mod slice;
 mod start;

@@ -36,13 +36,18 @@ impl Engine {
         let actions = runs.into_iter().map(Action::Start).collect();
         let kept = self.store().submit(Submission { actions, answer }).await?;
         let started = kept.runs.into_iter().zip(names).map(|(key, (id, begins_at_ms))| {
-            match begins_at_ms {
-                Some(at_ms) => self.arm(at_ms, key),
-                None => self.tell(key, Message::Wake { fresh: true }),
-            }
+            self.let_begin(key, begins_at_ms);
             RunRef { id, key }
         });
         Ok(started.collect())
+    }
+
+    /// A run that was just written down begins, whoever has started it.
+    pub(crate) fn let_begin(&self, run: RunKey, begins_at_ms: Option<u64>) {
+        match begins_at_ms {
+            Some(at_ms) => self.arm(at_ms, run),
+            None => self.tell(run, Message::Wake { fresh: true }),
+        }
     }
 
     /// Sends an event to a run. It is kept until it is awaited; a second one with the same `dedup` is the first.

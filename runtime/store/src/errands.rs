@@ -185,6 +185,9 @@ pub(crate) fn goes(rows: &mut dyn Rows, heads: &mut Heads, run: RunKey) -> Resul
 fn succeed(rows: &mut dyn Rows, heads: &mut Heads, run: RunKey, link: Link, successor: &Successor) -> Result<()> {
     rows.release_run_key(run)?;
     let key = add(rows, heads, &successor.run)?;
+    if let Some(schedule) = rows.schedule_of(run)? {
+        rows.put_scheduled(key, &schedule)?;
+    }
     let mut number = rows.last_event(key)?;
     for mut event in rows.events_left(run, &successor.events, successor.seen)? {
         number += 1;

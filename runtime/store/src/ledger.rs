@@ -7,6 +7,7 @@ use stepwell_core::ids::{Digest, RunId};
 use crate::error::Result;
 use crate::links::{Link, Reply};
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::schedules::Schedule;
 use crate::status::Status;
 use crate::store::Reads;
 use crate::submission::{Answer, Token};
@@ -124,6 +125,16 @@ pub trait Rows {
     fn forget_rows(&mut self, most: u32) -> Result<bool>;
     /// Writes what takes room, and takes it away again.
     fn try_writing(&mut self) -> Result<()>;
+    /// The version of a schedule.
+    fn schedule_version(&mut self, name: &str) -> Result<Option<u64>>;
+    /// Keeps a schedule, in place of an older one of its name.
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<()>;
+    /// Takes a schedule away. Its runs stay its own.
+    fn remove_schedule(&mut self, name: &str) -> Result<()>;
+    /// The schedule that has started the run, or the one that it goes on for.
+    fn schedule_of(&mut self, run: RunKey) -> Result<Option<String>>;
+    /// The run is one of this schedule's from now on.
+    fn put_scheduled(&mut self, run: RunKey, schedule: &str) -> Result<()>;
     /// A token.
     fn token(&mut self, id: &str) -> Result<Option<Token>>;
     /// All tokens.

@@ -24,6 +24,7 @@ mod links;
 mod memory;
 mod pending;
 mod rows;
+mod schedules;
 mod sqlite;
 mod status;
 mod stopped;
@@ -44,6 +45,7 @@ pub use rows::{
     Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun,
     RunChange, RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
+pub use schedules::{Schedule, ScheduleCounts};
 pub use sqlite::{
     Copied, Durability, Restoration, Restored, RunInCopy, SqliteLedger, SqliteOptions, SqliteReads, back_up, read_only,
     restore,

@@ -9,6 +9,7 @@ use crate::rows::{
     Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun,
     RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
+use crate::schedules::{Schedule, ScheduleCounts};
 use crate::status::Status;
 use crate::submission::{Active, Answer, Kept, Submission, Token};
 
@@ -258,6 +259,42 @@ pub trait ClientReads: Send + Sync {
     /// # Errors
     /// See [`Reads`].
     fn tokens(&self, after: Option<(u64, &str)>, limit: u32) -> Result<Vec<Token>>;
+
+    /// A schedule.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn schedule(&self, name: &str) -> Result<Option<Schedule>>;
+
+    /// Schedules in the order of their names: those that follow `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn schedules(&self, after: Option<&str>, limit: u32) -> Result<Vec<Schedule>>;
+
+    /// The names of schedules that fire at this time or before, the longest overdue first.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn due_schedules(&self, now_ms: u64) -> Result<Vec<String>>;
+
+    /// When the next one fires that does so after this time.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn next_schedule(&self, after_ms: u64) -> Result<Option<u64>>;
+
+    /// Whether a run that a schedule of this name has started has not ended; or one that goes on for such a run.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn has_open_run(&self, schedule: &str) -> Result<bool>;
+
+    /// How schedules stand.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn schedule_counts(&self) -> Result<ScheduleCounts>;
 }
 
 /// The first events that a page holds.

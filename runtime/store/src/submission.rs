@@ -6,6 +6,7 @@
 use stepwell_core::ids::Digest;
 
 use crate::rows::{Delivered, NewEvent, NewModule, NewRun, RunKey};
+use crate::schedules::Schedule;
 use crate::status::Status;
 
 /// A client's request.
@@ -72,6 +73,24 @@ pub enum Action {
     /// Refuses the submission if no token without an end would be left that has this scope, where there is one now; and if the first
     /// token of all would not be such a one.
     SpareScope(String),
+    /// Keeps a schedule in place of the one that has this version, or where there is none. Else the submission is outdated.
+    PutSchedule {
+        /// As it is from now on.
+        schedule: Schedule,
+        /// What it was made from.
+        replaces: Option<u64>,
+    },
+    /// The same for a schedule that fires, with the run that it starts: both, or neither.
+    Fire {
+        /// As it is from now on.
+        schedule: Schedule,
+        /// What it was made from.
+        replaces: u64,
+        /// The run. It is started like any other.
+        run: NewRun,
+    },
+    /// Takes a schedule away. It must be there.
+    RemoveSchedule(String),
     /// Takes answers away that hold their keys no longer.
     ForgetAnswers {
         /// Those from before this time.
@@ -87,6 +106,7 @@ impl Action {
     /// How many rows it makes.
     pub(crate) fn records(&self) -> usize {
         match self {
+            Self::Fire { run, .. } => 3 + run.first.len() + run.inbox.len() + run.tags.len(),
             Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
             Self::ForgetRows { most } | Self::ForgetAnswers { most, .. } => *most as usize,
             _ => 1,

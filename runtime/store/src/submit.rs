@@ -89,6 +89,15 @@ fn check<'a>(
                 None => Ok(()),
             }
         }
+        Action::PutSchedule { schedule, replaces } => check_schedule(rows, &schedule.name, *replaces),
+        Action::Fire { schedule, replaces, run } => {
+            check_schedule(rows, &schedule.name, Some(*replaces))?;
+            check_start(rows, run, wanted)
+        }
+        Action::RemoveSchedule(name) => match rows.schedule_version(name)? {
+            Some(_) => Ok(()),
+            None => rule(StoreError::NoSuchSchedule(name.clone())),
+        },
         Action::AddToken(token) if rows.token(&token.id)?.is_some() => rule(StoreError::TokenExists(token.id.clone())),
         Action::ExpireToken { id, .. } if rows.token(id)?.is_none() => rule(StoreError::NoSuchToken(id.clone())),
         Action::NeedToken { id, at_ms } => tokens::check_held(rows, id, *at_ms),
@@ -100,6 +109,10 @@ fn check<'a>(
         | Action::ForgetAnswers { .. }
         | Action::TryWriting => Ok(()),
     }
+}
+
+fn check_schedule(rows: &mut dyn Rows, name: &str, version: Option<u64>) -> std::result::Result<(), Refusal> {
+    if rows.schedule_version(name)? == version { Ok(()) } else { rule(StoreError::Outdated) }
 }
 
 /// What a module cannot be taken away for.
@@ -152,6 +165,12 @@ fn check_module(rows: &mut dyn Rows, digest: &Digest, wanted: &Wanted<'_>) -> st
 fn keep(rows: &mut dyn Rows, heads: &mut Heads, action: &Action, kept: &mut Kept) -> std::result::Result<(), Refusal> {
     match action {
         Action::Start(run) => kept.runs.push(add(rows, heads, run)?),
+        Action::Fire { schedule, run, .. } => {
+            let key = add(rows, heads, run)?;
+            rows.put_scheduled(key, &schedule.name)?;
+            rows.put_schedule(schedule)?;
+            kept.runs.push(key);
+        }
         Action::Event(event) => kept.events.push(deliver(rows, heads, event)?),
         Action::AddModule(module) => kept.modules.push(rows.add_module(module)?),
         Action::ForgetRun { run, ended } => kept.forgotten.push(forget(rows, heads, *run, *ended)?),
@@ -183,7 +202,10 @@ fn keep_row(rows: &mut dyn Rows, action: &Action) -> Result<()> {
         Action::AddToken(token) => rows.add_token(token),
         Action::ExpireToken { id, at_ms } => rows.expire_token(id, *at_ms),
         Action::TryWriting => rows.try_writing(),
+        Action::PutSchedule { schedule, .. } => rows.put_schedule(schedule),
+        Action::RemoveSchedule(name) => rows.remove_schedule(name),
         Action::Start(_)
+        | Action::Fire { .. }
         | Action::Event(_)
         | Action::AddModule(_)
         | Action::ForgetRun { .. }

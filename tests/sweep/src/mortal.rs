@@ -8,7 +8,7 @@ use stepwell_core::journal::entry::Record;
 use stepwell_store::ledger::{Child, Head, Ledger, Rows};
 use stepwell_store::{
     Answer, EndedRun, InboxEvent, Link, LogRow, NewEvent, NewModule, NewRun, Reply, Result, RunChange, RunKey,
-    StoreError, Token,
+    Schedule, StoreError, Token,
 };
 
 use crate::fate::Fate;
@@ -226,6 +226,21 @@ impl Rows for Noted<'_> {
     }
     fn add_token(&mut self, token: &Token) -> Result<()> {
         self.rows.add_token(token)
+    }
+    fn schedule_version(&mut self, name: &str) -> Result<Option<u64>> {
+        self.rows.schedule_version(name)
+    }
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<()> {
+        self.rows.put_schedule(schedule)
+    }
+    fn remove_schedule(&mut self, name: &str) -> Result<()> {
+        self.rows.remove_schedule(name)
+    }
+    fn schedule_of(&mut self, run: RunKey) -> Result<Option<String>> {
+        self.rows.schedule_of(run)
+    }
+    fn put_scheduled(&mut self, run: RunKey, schedule: &str) -> Result<()> {
+        self.rows.put_scheduled(run, schedule)
     }
     fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()> {
         self.rows.expire_token(id, at_ms)

@@ -7,4 +7,5 @@ pub mod idempotency;
 pub mod key;
 pub mod retention;
 pub mod retry;
+pub mod schedule;
 pub mod timeout;

@@ -14,5 +14,6 @@ mod pages;
 mod play;
 mod retention;
 mod retry;
+mod schedule;
 mod table;
 mod vectors;

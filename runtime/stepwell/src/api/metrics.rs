@@ -79,6 +79,10 @@ fn runs(app: &App, text: &mut Exposition) -> Result<(), Problem> {
     let runs =
         counts.iter().map(|(workflow, status, n)| (labels(&[("workflow", workflow), ("status", status.as_str())]), *n));
     text.family("stepwell_runs", "gauge", "Runs in the store.", runs);
+    let schedules = app.reads().schedule_counts()?;
+    let states = [("active", schedules.active), ("paused", schedules.paused), ("failing", schedules.failing)];
+    let states = states.map(|(state, n)| (labels(&[("state", state)]), n));
+    text.family("stepwell_schedules", "gauge", "Schedules in the store.", states);
     text.gauge("stepwell_live_runs", "Runs that have a task.", app.engine.live_runs() as u64);
     text.gauge("stepwell_live_instances", "Instances that live.", app.engine.live_instances() as u64);
     text.gauge("stepwell_armed_timers", "Runs that wait for a time.", app.engine.armed_timers() as u64);
@@ -93,6 +97,9 @@ fn work(app: &App, text: &mut Exposition) {
     text.counter("stepwell_steps_total", "Steps that have begun.", counters.steps());
     let attempts = AttemptEnd::ALL.map(|end| (labels(&[("outcome", end.as_str())]), counters.attempts(end)));
     text.family("stepwell_attempts_total", "counter", "Attempts that have ended.", attempts);
+    let firings = counters.firings().map(|(outcome, n)| (labels(&[("outcome", outcome)]), n));
+    let help = "What became of schedules' times: runs started, times passed over, trials to start a run that failed.";
+    text.family("stepwell_schedule_firings_total", "counter", help, firings);
     text.counter("stepwell_recoveries_total", "Runs that were rebuilt from their journals.", counters.recoveries());
     let help = "Unsafe requests that were put on record, to be sent.";
     text.counter("stepwell_requests_total", help, counters.requests());

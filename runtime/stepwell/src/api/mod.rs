@@ -17,6 +17,8 @@ mod request;
 mod retention;
 mod retry;
 mod runs;
+mod schedule_views;
+mod schedules;
 mod server;
 mod starts;
 mod steer;
@@ -95,6 +97,10 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(steer::event))
         .routes(routes!(steps::list))
         .routes(routes!(steps::resolve))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::show, schedules::put, schedules::remove))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
         .routes(routes!(tokens::create, tokens::list))
         .routes(routes!(tokens::rotate))
         .routes(routes!(tokens::revoke))

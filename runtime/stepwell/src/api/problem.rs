@@ -201,6 +201,7 @@ fn code_of(error: &StoreError) -> ApiCode {
         StoreError::Finished { .. } => ApiCode::RunFinished,
         StoreError::ModuleNeeded(_) => ApiCode::ModuleNeeded,
         StoreError::NoSuchRun(_) | StoreError::NoSuchModule(_) | StoreError::NoSuchToken(_) => ApiCode::NotFound,
+        StoreError::NoSuchSchedule(_) => ApiCode::NotFound,
         StoreError::LastToken(_) => ApiCode::LastAdmin,
         StoreError::EventDiffers => ApiCode::KeyReuse,
         // What stopped the run's writes stopped this one.

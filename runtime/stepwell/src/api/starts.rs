@@ -317,7 +317,7 @@ async fn on_module(app: &App, workflow: &str, start: &Start, input: &Json, diges
     Ok(run.await?)
 }
 
-fn active(app: &App, workflow: &str) -> Result<Digest, Problem> {
+pub(crate) fn active(app: &App, workflow: &str) -> Result<Digest, Problem> {
     let active = app.reads().active_of(workflow)?;
     active.map(|active| active.digest).ok_or_else(|| {
         let text = format!("no module is active for workflow {workflow:?}; upload one, or activate one that has it");
@@ -365,7 +365,7 @@ fn check_retry_of(app: &App, workflow: &str, of: &str) -> Result<(), Problem> {
     }
 }
 
-fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Problem> {
+pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Problem> {
     let max = limits::MAX_NAME_BYTES;
     let fits = |text: &str| (1..=max).contains(&text.len()) && !text.chars().any(char::is_control);
     if tags.len() > MAX_TAGS || !tags.iter().all(|(name, value)| fits(name) && fits(value)) {

@@ -16,6 +16,7 @@ use crate::group::Gather;
 use crate::ledger::{Child, Head, Ledger, Rows};
 use crate::links::{Link, Links, Reply};
 use crate::rows::{EndedRun, InboxEvent, LogPlace, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
+use crate::schedules::Schedule;
 use crate::status::Status;
 use crate::submission::{Active, Answer, Token};
 use crate::testing::{Failures, Faulty};
@@ -57,6 +58,7 @@ struct State {
     active: BTreeMap<String, Active>,
     answers: HashMap<String, Answer>,
     tokens: BTreeMap<String, Token>,
+    schedules: BTreeMap<String, Schedule>,
 }
 
 struct RunState {
@@ -70,6 +72,7 @@ struct RunState {
     /// The keys that it was started under.
     held: Vec<String>,
     link: Link,
+    schedule: Option<String>,
     /// A test said that the journal cannot be read.
     damaged: bool,
 }
@@ -186,6 +189,7 @@ impl Rows for Transaction<'_> {
             inbox: Vec::new(),
             held: Vec::new(),
             link: Link::default(),
+            schedule: None,
             damaged: false,
         };
         self.state.runs.insert(key, added);
@@ -482,6 +486,39 @@ impl Rows for Transaction<'_> {
     }
 
     fn try_writing(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn schedule_version(&mut self, name: &str) -> Result<Option<u64>> {
+        Ok(self.state.schedules.get(name).map(|schedule| schedule.version))
+    }
+
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<()> {
+        let name = schedule.name.clone();
+        let before = self.state.schedules.insert(name.clone(), schedule.clone());
+        self.on_undo(move |state| {
+            put_back(&mut state.schedules, name, before);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn remove_schedule(&mut self, name: &str) -> Result<()> {
+        let (name, before) = (name.to_owned(), self.state.schedules.remove(name));
+        self.on_undo(move |state| {
+            put_back(&mut state.schedules, name, before);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn schedule_of(&mut self, run: RunKey) -> Result<Option<String>> {
+        Ok(self.state.run(run).and_then(|found| found.schedule.clone()))
+    }
+
+    fn put_scheduled(&mut self, run: RunKey, schedule: &str) -> Result<()> {
+        self.state.run_mut(run)?.schedule = Some(schedule.to_owned());
+        self.on_undo(move |state| state.run_mut(run).map(|found| found.schedule = None));
         Ok(())
     }
 

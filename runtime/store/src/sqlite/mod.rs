@@ -20,6 +20,7 @@ mod pool;
 mod reads;
 mod restore;
 mod rows;
+mod schedules;
 mod schema;
 
 use std::fmt;

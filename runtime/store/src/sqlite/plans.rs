@@ -4,7 +4,7 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 use stepwell_core::ids::RunId;
 
 use super::lists::{self, Lead, query_of};
-use super::{client_reads, forget, schema};
+use super::{client_reads, forget, schedules, schema};
 use crate::rows::RunFilter;
 use crate::status::Status;
 
@@ -89,6 +89,9 @@ fn what_is_asked_all_the_time_goes_by_an_index() {
     goes_by(&database, &ended, &values(3), "runs_by_status (status=? AND id>?)");
     goes_by(&database, client_reads::ANSWER, &values(1), "answers");
     goes_by(&database, forget::ANSWERS, &values(2), "answers_by_time");
+    goes_by(&database, schedules::DUE, &values(1), "schedules_by_time (next_ms<?)");
+    goes_by(&database, schedules::NEXT, &values(1), "schedules_by_time (next_ms>?)");
+    goes_by(&database, schedules::OPEN, &values(1), "scheduled_open USING PRIMARY KEY (schedule=?)");
     for (_, sql) in forget::TABLES {
         is_bounded(&database, sql, &values(2));
     }

@@ -7,12 +7,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use stepwell_core::ids::{Digest, RunId};
 
 use super::reads::all;
-use super::{client_reads, forget};
+use super::{client_reads, forget, schedules};
 
 use crate::error::{Result, StoreError};
 use crate::ledger::{Child, Head, Rows};
 use crate::links::{Link, Reply};
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::schedules::Schedule;
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::submission::{Answer, Token};
 
@@ -377,6 +378,26 @@ impl Rows for SqliteRows<'_> {
         self.execute("INSERT INTO tried (filler) VALUES (zeroblob(?1))", [TRIED_BYTES])?;
         self.execute("DELETE FROM tried", [])?;
         Ok(())
+    }
+
+    fn schedule_version(&mut self, name: &str) -> Result<Option<u64>> {
+        schedules::version(self.connection, name)
+    }
+
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<()> {
+        schedules::put(self.connection, schedule)
+    }
+
+    fn remove_schedule(&mut self, name: &str) -> Result<()> {
+        schedules::remove(self.connection, name)
+    }
+
+    fn schedule_of(&mut self, run: RunKey) -> Result<Option<String>> {
+        schedules::of_run(self.connection, run)
+    }
+
+    fn put_scheduled(&mut self, run: RunKey, schedule: &str) -> Result<()> {
+        schedules::put_run(self.connection, run, schedule)
     }
 
     fn token(&mut self, id: &str) -> Result<Option<Token>> {

@@ -9,6 +9,7 @@ mod forget;
 mod memory;
 mod others;
 mod others_again;
+mod schedules;
 mod sqlite;
 mod subject;
 mod submissions;
