@@ -71,6 +71,7 @@ fn replay(program: &Rc<Program>, machine: Machine) -> Result<Replayed, String> {
         notes: Vec::new(),
         violations: Vec::new(),
         takes: BTreeMap::new(),
+        witness: BTreeMap::new(),
         traps: false,
     }));
     let mut guest = Guest::new(host.clone(), program.clone());
@@ -102,7 +103,7 @@ fn replay(program: &Rc<Program>, machine: Machine) -> Result<Replayed, String> {
 }
 
 fn is_rewound(at: usize, bytes: &[u8]) -> bool {
-    codec::decode(at as u64, bytes).is_ok_and(|entry| matches!(entry.record, Record::Rewound { .. }))
+    codec::decode(at as u64, bytes).is_ok_and(|entry| matches!(entry.record, Record::Rewound { .. } | Record::Reran(_)))
 }
 
 fn step_begun(at: usize, bytes: &[u8]) -> Option<(usize, String)> {

@@ -365,7 +365,7 @@ fn check_retry_of(app: &App, workflow: &str, of: &str) -> Result<(), Problem> {
     }
 }
 
-fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Problem> {
+pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Problem> {
     let max = limits::MAX_NAME_BYTES;
     let fits = |text: &str| (1..=max).contains(&text.len()) && !text.chars().any(char::is_control);
     if tags.len() > MAX_TAGS || !tags.iter().all(|(name, value)| fits(name) && fits(value)) {
