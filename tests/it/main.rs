@@ -31,6 +31,7 @@ mod others;
 mod others_retry;
 mod replay;
 mod restore;
+mod restore_others;
 mod restore_retry;
 mod retention;
 mod runs;

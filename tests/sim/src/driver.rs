@@ -7,13 +7,13 @@ use std::rc::Rc;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use stepwell_core::contract::{Evidence, Exchange, Operation};
+use stepwell_core::contract::{Evidence, Exchange};
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::{Restored, Started};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
 use stepwell_core::policy::retry::RetryPolicy;
-use stepwell_core::run::{Continue, Errand, Input, Machine};
+use stepwell_core::run::{Input, Machine};
 
 use crate::generate;
 use crate::guest::Guest;
@@ -25,6 +25,7 @@ use crate::store::Store;
 use crate::truth::Truth;
 use crate::world::World;
 use crate::{Failure, Stats, report};
+use mail::Others;
 use restore::Disaster;
 
 mod ask;
@@ -55,22 +56,7 @@ pub struct Driver {
     epoch: u32,
     /// Deliveries to workflow code in this instance.
     delivered: usize,
-    /// What has come for the run, in order. A number is a place, from 1.
-    inbox: Vec<Mail>,
-    given: u64,
-    /// What is on its way: when it comes, and what.
-    post: BTreeMap<(u64, usize), Mail>,
-    posted: usize,
-    /// What is to be done on other runs, and the number of entries with which it is durable.
-    errands: Vec<(usize, Errand)>,
-    /// How often each operation on another run was done.
-    done: BTreeMap<Operation, u32>,
-    /// Children that were started and are awaited.
-    children: BTreeSet<Operation>,
-    /// How often each child was asked to cancel.
-    cancelled: BTreeMap<Operation, u32>,
-    /// The run that goes on.
-    next: Option<Continue>,
+    others: Others,
     /// The instance was dropped while the run waited.
     parked: bool,
     /// What people ask: when, in ms since the Unix epoch.
@@ -158,14 +144,7 @@ impl Driver {
         let post: BTreeMap<_, _> = events.map(|(n, (at, name))| ((START_MS + at, n), Mail::Event(name))).collect();
         Self {
             seed,
-            inbox: Vec::new(),
-            posted: post.len(),
-            post,
-            errands: Vec::new(),
-            done: BTreeMap::new(),
-            children: BTreeSet::new(),
-            cancelled: BTreeMap::new(),
-            next: None,
+            others: Others::new(post),
             guest: None,
             program: program.clone(),
             store,
@@ -175,7 +154,6 @@ impl Driver {
             truth: Truth::default(),
             epoch: 0,
             delivered: 0,
-            given: 0,
             parked: false,
             asks: program.asks.iter().map(|(at, ask)| (START_MS + at, *ask)).collect(),
             asked: 0,

@@ -136,7 +136,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     drop(open(directory.path()));
     database(directory.path()).pragma_update(None, "user_version", 99).unwrap();
     let error = refused(directory.path());
-    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 6 });
+    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 7 });
     assert!(error.to_string().contains("version 99"), "{error}");
     let version: u32 = database(directory.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(version, 99);

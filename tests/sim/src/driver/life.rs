@@ -77,7 +77,7 @@ impl Driver {
             return Ok(true);
         }
         // Somebody waits for what is to be done by their commit.
-        if !self.errands.is_empty() {
+        if !self.others.errands.is_empty() {
             if self.flush() == Flow::Crashed {
                 self.crash()?;
             }
@@ -153,7 +153,7 @@ impl Driver {
             return Err("the machine counts other entries than there are".to_owned());
         }
         self.refused.clear();
-        self.given = machine.last_event();
+        self.others.given = machine.last_event();
         let no_instance = machine.ended().is_some() || machine.is_terminating() || machine.is_paused();
         self.parked = machine.is_paused();
         self.host.borrow_mut().machine = machine;

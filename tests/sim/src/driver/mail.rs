@@ -1,13 +1,13 @@
 //! What comes for the run, and what it does to others: on the database of both, by the commit that has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 use stepwell_core::contract::Operation;
 use stepwell_core::error::{Code, Error};
 use stepwell_core::journal::entry::{ChildBegun, Record, Reply, RunOutcome};
 use stepwell_core::json::Json;
-use stepwell_core::run::{Errand, Input};
+use stepwell_core::run::{Continue, Errand, Input};
 
 use super::Driver;
 
@@ -28,17 +28,45 @@ impl Mail {
     }
 }
 
+/// What the database has of other runs, and what is under way between them and this one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Others {
+    /// What has come for the run, in order. A number is a place, from 1.
+    pub(super) inbox: Vec<Mail>,
+    pub(super) given: u64,
+    /// What is on its way: when it comes, and what.
+    pub(super) post: BTreeMap<(u64, usize), Mail>,
+    pub(super) posted: usize,
+    /// What is to be done on other runs, and the number of entries with which it is durable.
+    pub(super) errands: Vec<(usize, Errand)>,
+    /// How often each operation on another run was done.
+    pub(super) done: BTreeMap<Operation, u32>,
+    /// Children that were started and are awaited.
+    pub(super) children: BTreeSet<Operation>,
+    /// How often each child was asked to cancel.
+    pub(super) cancelled: BTreeMap<Operation, u32>,
+    /// The run that goes on.
+    pub(super) next: Option<Continue>,
+}
+
+impl Others {
+    /// With what comes from outside, and when.
+    pub(super) fn new(post: BTreeMap<(u64, usize), Mail>) -> Self {
+        Self { posted: post.len(), post, ..Self::default() }
+    }
+}
+
 impl Driver {
     /// Gives the machine what has come until now. Whether there was anything.
     pub(super) fn mail(&mut self, now_ms: u64) -> bool {
-        while let Some(entry) = self.post.first_entry().filter(|entry| entry.key().0 <= now_ms) {
-            self.inbox.push(entry.remove());
+        while let Some(entry) = self.others.post.first_entry().filter(|entry| entry.key().0 <= now_ms) {
+            self.others.inbox.push(entry.remove());
         }
         let mut came = false;
-        while let Some(mail) = self.inbox.get(self.given as usize).cloned() {
+        while let Some(mail) = self.others.inbox.get(self.others.given as usize).cloned() {
             came = true;
-            self.given += 1;
-            let id = self.given;
+            self.others.given += 1;
+            let id = self.others.given;
             self.handle(match mail {
                 Mail::Event(name) => {
                     // It is a number in braces.
@@ -53,31 +81,31 @@ impl Driver {
 
     /// When something comes next, in ms since the Unix epoch.
     pub(super) fn next_mail_ms(&self) -> Option<u64> {
-        let came = (self.inbox.len() as u64 > self.given).then_some(0);
-        came.or_else(|| self.post.first_key_value().map(|((at_ms, _), _)| *at_ms))
+        let came = (self.others.inbox.len() as u64 > self.others.given).then_some(0);
+        came.or_else(|| self.others.post.first_key_value().map(|((at_ms, _), _)| *at_ms))
     }
 
     /// Something is on its way.
     pub(super) fn post(&mut self, at_ms: u64, mail: Mail) {
-        self.posted += 1;
-        self.post.insert((at_ms, self.posted), mail);
+        self.others.posted += 1;
+        self.others.post.insert((at_ms, self.others.posted), mail);
     }
 
     /// Does what durable entries say of other runs, in their order.
     pub(super) fn run_errands(&mut self) {
         let durable = self.store.durable().len();
-        let due = self.errands.extract_if(.., |(entries, _)| *entries <= durable).collect::<Vec<_>>();
+        let due = self.others.errands.extract_if(.., |(entries, _)| *entries <= durable).collect::<Vec<_>>();
         for (_, errand) in due {
             match errand {
                 Errand::Send { op, .. } => {
-                    *self.done.entry(op).or_insert(0) += 1;
+                    *self.others.done.entry(op).or_insert(0) += 1;
                     let reply = if self.rng.random_bool(0.8) { Ok(Json::null()) } else { Err(gone()) };
                     // It is there by the same commit; the run may hear of it later.
                     self.reply(self.now(), op, reply);
                 }
                 Errand::Start(child) | Errand::StartAgain(child) => self.start_child(&child),
                 Errand::Cancel { op } => self.cancel_child(op),
-                Errand::Continue(next) => self.next = Some(*next),
+                Errand::Continue(next) => self.others.next = Some(*next),
                 _ => {}
             }
         }
@@ -85,7 +113,7 @@ impl Driver {
 
     fn start_child(&mut self, child: &ChildBegun) {
         let (op, now_ms) = (child.op, self.now());
-        *self.done.entry(op).or_insert(0) += 1;
+        *self.others.done.entry(op).or_insert(0) += 1;
         if self.rng.random_bool(0.1) {
             self.reply(now_ms, op, Err(Error::new(Code::RunKeyConflict, "it is taken").never_retried()));
         } else if child.detached {
@@ -94,7 +122,7 @@ impl Driver {
             let takes_ms = self.host.borrow().takes.get(&op).copied().unwrap_or(0);
             let failed = Error::new(Code::StepFailed, "the child failed").never_retried();
             let ends = if self.rng.random_bool(0.7) { Ok(Json::null()) } else { Err(failed) };
-            self.children.insert(op);
+            self.others.children.insert(op);
             self.reply(now_ms + takes_ms, op, ends);
         }
     }
@@ -110,14 +138,14 @@ impl Driver {
 
     /// It ends sooner, unless it has ended already.
     fn cancel_child(&mut self, op: Operation) {
-        *self.cancelled.entry(op).or_insert(0) += 1;
+        *self.others.cancelled.entry(op).or_insert(0) += 1;
         self.end_child(op);
     }
 
     fn end_child(&mut self, op: Operation) {
         let of_child = |mail: &Mail| matches!(mail, Mail::Reply(of, _) if *of == op);
-        if let Some(at) = self.post.iter().find(|(_, mail)| of_child(mail)).map(|(at, _)| *at) {
-            self.post.remove(&at);
+        if let Some(at) = self.others.post.iter().find(|(_, mail)| of_child(mail)).map(|(at, _)| *at) {
+            self.others.post.remove(&at);
             self.reply(self.now(), op, Err(Error::new(Code::Cancelled, "its parent asked for it").never_retried()));
         }
     }
@@ -133,7 +161,7 @@ impl Driver {
     /// A crash loses what was not durable, and what would have been done with it.
     pub(super) fn lose_errands(&mut self) {
         self.run_errands();
-        self.errands.clear();
+        self.others.errands.clear();
     }
 
     /// Whatever the journal has of other runs was done, once, and nothing else.
@@ -146,7 +174,7 @@ impl Driver {
                 Record::ChildBegun(child) => child.op,
                 Record::ChildBegunAgain { op, .. } => op,
                 Record::Ended { outcome: RunOutcome::Continued(run), .. } => {
-                    if self.next.as_ref().is_none_or(|next| next.run != run) {
+                    if self.others.next.as_ref().is_none_or(|next| next.run != run) {
                         return Err(format!("run {run} goes on, and was not started"));
                     }
                     continue;
@@ -155,10 +183,13 @@ impl Driver {
             };
             *begun.entry(op).or_insert(0) += 1;
         }
-        if begun == self.done {
+        if begun == self.others.done {
             return Ok(());
         }
-        Err(format!("what is done on other runs: {begun:?} by the journal, and it was done {:?} times", self.done))
+        Err(format!(
+            "what is done on other runs: {begun:?} by the journal, and it was done {:?} times",
+            self.others.done
+        ))
     }
 }
 

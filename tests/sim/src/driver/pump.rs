@@ -65,7 +65,7 @@ impl Driver {
             }
             Output::Errand(errand) => {
                 self.ledger.errand(&errand)?;
-                self.errands.push((self.store.entries().len(), errand));
+                self.others.errands.push((self.store.entries().len(), errand));
             }
             Output::Deliver(event) => {
                 self.check_event(&event)?;

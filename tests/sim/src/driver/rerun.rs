@@ -11,7 +11,8 @@ use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::{Record, Started};
 use stepwell_core::run::{Birth, Refusal, Rerun, RerunError, Rerunning, rerun};
 
-use super::{Driver, Flow, Mail, life};
+use super::mail::{Mail, Others};
+use super::{Driver, Flow, life};
 use crate::invariants::{Ledger, Place};
 
 /// How often runs are rerun in a row, at most.
@@ -90,11 +91,11 @@ impl Driver {
         self.lives_by_itself(after.deliveries.len() as u64);
         self.own_keys = (birth.run.to_string(), after.keys());
         self.store = crate::store::Store::of(new.journal);
-        self.inbox = new.inbox.iter().map(|(name, _)| Mail::of(name)).collect();
-        self.post.retain(|_, mail| matches!(mail, Mail::Event(_)));
-        self.given = self.inbox.len() as u64;
-        (self.children, self.cancelled, self.next) = (BTreeSet::new(), BTreeMap::new(), None);
-        self.done = self.begun_errands()?;
+        let inbox: Vec<Mail> = new.inbox.iter().map(|(name, _)| Mail::of(name)).collect();
+        let mut post = std::mem::take(&mut self.others.post);
+        post.retain(|_, mail| matches!(mail, Mail::Event(_)));
+        let (given, posted, done) = (inbox.len() as u64, self.others.posted, self.begun_errands()?);
+        self.others = Others { inbox, given, post, posted, done, ..Others::default() };
         (self.logs, self.durable_logs) = (BTreeMap::new(), BTreeMap::new());
         self.restorations.truncate(after.restorations());
         self.disaster = None;

@@ -9,6 +9,7 @@ use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::{Record, Restored};
 use stepwell_core::run::Output;
 
+use super::mail::Others;
 use super::{Driver, START_MS, life};
 use crate::program::Ask;
 
@@ -34,6 +35,8 @@ struct Copy {
     sends: usize,
     /// The restorations before it.
     restorations: Vec<Restored>,
+    /// The other runs are in the same database.
+    others: Others,
 }
 
 impl Disaster {
@@ -51,6 +54,8 @@ impl Disaster {
 impl Driver {
     pub(super) fn copy_when_due(&mut self) {
         let now_ms = self.now();
+        // What is durable is done in the same commit.
+        self.run_errands();
         let Some(disaster) = &mut self.disaster else { return };
         if disaster.copy.is_some() || now_ms < disaster.copy_ms {
             return;
@@ -62,6 +67,7 @@ impl Driver {
             promised: self.ledger.promised.clone(),
             sends: self.world.sends.len(),
             restorations: self.restorations.clone(),
+            others: Others { errands: Vec::new(), ..self.others.clone() },
         });
     }
 
@@ -82,6 +88,7 @@ impl Driver {
         self.look()?;
         self.stats.restored += 1;
         self.store.restore(&copy.entries);
+        self.others = copy.others;
         (self.logs, self.durable_logs) = (copy.logs.clone(), copy.logs);
         // In memory, as whoever restores has it: nothing of the run goes on meanwhile.
         let own = |place: &&(u64, u32)| place.0 >> 63 == 0;

@@ -51,7 +51,7 @@ impl Driver {
                 Output::Append { entry, bytes } => (entry, bytes),
                 Output::Errand(errand) => {
                     self.ledger.errand(&errand)?;
-                    self.errands.push((self.store.entries().len(), errand));
+                    self.others.errands.push((self.store.entries().len(), errand));
                     continue;
                 }
                 other => return Err(format!("{other:?} on taking the run up again")),
@@ -81,6 +81,8 @@ impl Driver {
             self.crash()?;
             return Ok(true);
         }
+        // What had come when it had ended already is still in its inbox.
+        self.others.given = self.host.borrow().machine.last_event();
         self.resume()?;
         Ok(true)
     }
