@@ -3,8 +3,9 @@
 //! What it is to be is decided by the core, from the journal alone. Here that is read, replayed on the module that the new run is to
 //! have, and made ready to be started as any other run is.
 
+use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::RunId;
-use stepwell_core::run::{Birth, Machine, Mode, Rerun, RerunError, Rerunning, rerun};
+use stepwell_core::run::{Birth, Machine, Mode, Refusal, Rerun, RerunError, Rerunning, rerun};
 use stepwell_store::{NewRerun, NewRun, RerunOf, Status};
 
 use crate::ask::{AskError, differs, same};
@@ -12,7 +13,6 @@ use crate::clock::real_now_ms;
 use crate::effects::unread;
 use crate::engine::Engine;
 use crate::start::RunRef;
-use stepwell_core::error::{Code, Error};
 
 /// How a run is rerun.
 #[derive(Debug, Clone, Default)]
@@ -40,9 +40,9 @@ impl Engine {
         let reads = self.store().read();
         let row = reads.run_by_number(of.key).map_err(AskError::Store)?;
         let row = row.ok_or_else(|| AskError::NoSuchRun(of.id.clone()))?;
-        // One that has not ended has a long journal at times, and is refused by its row as well.
+        // Its journal need not be read for this.
         if !row.status.is_finished() {
-            return Err(AskError::Refused(stepwell_core::run::Refusal::NotEnded));
+            return Err(AskError::Refused(Refusal::NotEnded));
         }
         if row.status == Status::Failed {
             ask.rerun.restored = self.restored_since(of.key)?;
@@ -56,6 +56,7 @@ impl Engine {
             by: ask.by,
         };
         let mut new = rerun(&journal, &ask.rerun, &birth).map_err(refused)?;
+        let entries = journal.len() as u64;
         drop(journal);
         self.replays_clean(&new).await?;
         let inbox = std::mem::take(&mut new.inbox);
@@ -72,6 +73,7 @@ impl Engine {
             retry_of: None,
             rerun: Some(NewRerun {
                 of: RerunOf { run: new.of.clone(), step: new.step.to_string() },
+                entries,
                 unknown: new.unknown,
             }),
         };

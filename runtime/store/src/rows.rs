@@ -43,6 +43,8 @@ pub struct NewRun {
 pub struct NewRerun {
     /// Of which, and from where.
     pub of: RerunOf,
+    /// How many entries that one had, and had ended with. One that has gone on since, or has begun to, is another than was looked at.
+    pub entries: u64,
     /// How many of its steps have an unknown outcome.
     pub unknown: u32,
 }

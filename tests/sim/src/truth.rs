@@ -45,8 +45,9 @@ impl Truth {
                 // Taken up again, a run may give the id to a step of another class, and that knows what was done for it.
                 let taken_up = ledger.retries() > 0;
                 // Under a key of its own choice a rerun's body may be told of what the other run's has done.
-                let sends = world.sends.iter().filter(|sent| sent.step == id && sent.what == what);
-                if !{ sends }.any(|sent| sent.done > 0 && (taken_up || sent.class == class)) {
+                let here = |sent: &&Sent| sent.what == what && (sent.step == id || sent.former);
+                let sends = world.sends.iter().filter(here);
+                if !{ sends }.any(|sent| sent.done > 0 && (taken_up || sent.former || sent.class == class)) {
                     return Err(format!("a body of step {id} was told that {what:?} was done, and it was not"));
                 }
             }

@@ -115,8 +115,8 @@ fn check(from: &RerunFrom) -> Result<(), Problem> {
     from.tags.as_ref().map_or(Ok(()), check_tags)
 }
 
-/// Starts it, or finds the run that has its run key. Where that key or the module was taken in between, nothing has been kept, and all
-/// is looked at anew.
+/// Starts it, or finds the run that has its run key. Where that key or the module was taken in between, or the other run went on,
+/// nothing has been kept, and all is looked at anew.
 async fn started(app: &App, of: &str, from: &RerunFrom, by: &str, keyed: Option<Keyed>) -> Result<Reply, Problem> {
     loop {
         let row = app.run(of)?;
@@ -152,7 +152,7 @@ async fn started(app: &App, of: &str, from: &RerunFrom, by: &str, keyed: Option<
         let answer = keyed.as_ref().map(|keyed| keyed.answer(StatusCode::CREATED, &view, true));
         match app.engine.start_all(vec![run], answer).await {
             Ok(_) => return Ok(Reply::new(StatusCode::CREATED, view)),
-            Err(StoreError::RunKeyTaken(_) | StoreError::NoSuchModule(_)) => {}
+            Err(StoreError::RunKeyTaken(_) | StoreError::NoSuchModule(_) | StoreError::Outdated) => {}
             Err(error) => return Err(error.into()),
         }
     }
