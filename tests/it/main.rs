@@ -11,6 +11,7 @@ mod api_keys;
 mod api_kill;
 mod api_metrics;
 mod api_modules;
+mod api_rerun;
 mod api_retry;
 mod api_retry_of;
 mod api_runs;

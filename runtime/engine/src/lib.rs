@@ -19,6 +19,7 @@ mod points;
 mod reach;
 mod recover;
 mod requests;
+mod rerun;
 mod restore;
 mod retention;
 mod runtime;
@@ -40,13 +41,14 @@ pub use points::Observer;
 pub use points::{Moment, Points};
 pub use reach::Reach;
 pub use requests::Request;
+pub use rerun::RerunAs;
 pub use restore::{InNewEpoch, RestoreAs, restore};
 pub use runtime::runtime;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
 pub use stepwell_core::run::{
-    ErrandKind, Finding, Granted, KeyOfRetry, Refusal, Resolved, Retried, Retry, RunStatus, UnknownEffect, UnknownStep,
-    VoidEffect, VoidErrand, found_error,
+    DoneSince, ErrandKind, Finding, Granted, KeyOfRetry, Refusal, Rerun, Rerunning, Resolved, Retried, Retry,
+    RunStatus, UnknownEffect, UnknownStep, VoidEffect, VoidErrand, found_error,
 };
 pub use stepwell_host::{Host, HostSettings, http};
 pub use stepwell_store as store;

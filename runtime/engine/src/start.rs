@@ -103,6 +103,7 @@ impl Begun {
             inbox: Vec::new(),
             tags: self.tags,
             retry_of: None,
+            rerun: None,
             begins_at_ms: None,
         })
     }

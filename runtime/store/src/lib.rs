@@ -42,8 +42,8 @@ pub use links::{Errand, Link, Links, Reply, Successor};
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
 pub use rows::{
-    Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun,
-    RunChange, RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
+    Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRerun, NewRun,
+    RerunOf, RunChange, RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
 pub use schedules::{Schedule, ScheduleCounts};
 pub use sqlite::{

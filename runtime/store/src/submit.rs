@@ -72,7 +72,10 @@ fn check<'a>(
     wanted: &mut Wanted<'a>,
 ) -> std::result::Result<(), Refusal> {
     match action {
-        Action::Start(run) => check_start(rows, run, wanted),
+        Action::Start(run) => {
+            check_rerun(rows, heads, run)?;
+            check_start(rows, run, wanted)
+        }
         Action::Event(event) => check_event(rows, heads, event),
         Action::AddModule(module) => {
             wanted.modules.insert(&module.digest);
@@ -138,6 +141,15 @@ fn check_event(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std:
         None if head.status.is_finished() => rule(StoreError::Finished { run, status: head.status }),
         None => Ok(()),
     }
+}
+
+/// The other run may have been taken up meanwhile, and have done what nobody has confirmed. That it has been taken away is no matter.
+fn check_rerun(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> std::result::Result<(), Refusal> {
+    let Some(rerun) = &run.rerun else { return Ok(()) };
+    let Some(other) = rows.run_by_id(&rerun.of.run)? else { return Ok(()) };
+    let head = heads.get(rows, other)?;
+    let as_it_was = head.is_none_or(|head| head.status.is_finished() && head.next_seq == rerun.entries);
+    if as_it_was { Ok(()) } else { rule(StoreError::Outdated) }
 }
 
 fn check_start<'a>(rows: &mut dyn Rows, run: &'a NewRun, wanted: &mut Wanted<'a>) -> std::result::Result<(), Refusal> {

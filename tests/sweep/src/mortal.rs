@@ -90,6 +90,7 @@ pub fn kind(entry: &[u8]) -> &'static str {
         Ok(Record::Unpaused { .. }) => "unpaused",
         Ok(Record::Resolved { .. }) => "resolved",
         Ok(Record::Rewound { .. }) => "rewound",
+        Ok(Record::Reran(_)) => "reran",
         Ok(Record::Resumed) => "resumed",
         Ok(Record::Repinned { .. }) => "repinned",
         Ok(Record::Restored(_)) => "restored",

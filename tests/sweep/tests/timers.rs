@@ -61,6 +61,7 @@ fn sleeping_runs(dir: &Path) {
                 tags: Vec::new(),
                 begins_at_ms: None,
                 retry_of: None,
+                rerun: None,
             })
         })
         .collect();

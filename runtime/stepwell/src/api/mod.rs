@@ -14,6 +14,7 @@ mod modules;
 mod openapi;
 mod problem;
 mod request;
+mod rerun;
 mod retention;
 mod retry;
 mod runs;
@@ -48,6 +49,7 @@ use utoipa_axum::routes;
 pub(crate) use app::{ApiSettings, App};
 pub(crate) use auth::Scope;
 use problem::{ApiCode, Problem};
+pub(crate) use rerun::RerunFrom;
 pub(crate) use retry::{RetryAccepted, RetryOf};
 pub(crate) use server::{Server, ServerSettings};
 pub(crate) use steps::{ResolvedStep, Steps, Unknown};
@@ -94,6 +96,7 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(asks::pause))
         .routes(routes!(asks::resume))
         .routes(routes!(retry::retry))
+        .routes(routes!(rerun::rerun))
         .routes(routes!(steer::event))
         .routes(routes!(steps::list))
         .routes(routes!(steps::resolve))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stepwell_core::ids::RunId;
-use stepwell_engine::store::{Links, NewRun, RunKey, RunRow, Status};
+use stepwell_engine::store::{self, Links, NewRun, RunKey, RunRow, Status};
 use utoipa::ToSchema;
 
 use super::app::App;
@@ -32,6 +32,9 @@ pub(crate) struct Run {
     /// The run that it was started in the place of.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_of: Option<String>,
+    /// The run that it is a rerun of, and from where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rerun_of: Option<RerunOf>,
     /// The run that started it, where that is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
@@ -67,6 +70,22 @@ pub(crate) struct Run {
     #[schema(value_type = Option<Value>, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Box<RawValue>>,
+}
+
+/// Of which run another is a rerun.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RerunOf {
+    /// The run; it may have been taken away.
+    run: String,
+    /// The step from whose beginning the rerun lives by itself.
+    from_step: String,
+}
+
+impl RerunOf {
+    fn of(of: &store::RerunOf) -> Self {
+        Self { run: of.run.to_string(), from_step: of.step.clone() }
+    }
 }
 
 impl Run {
@@ -110,6 +129,7 @@ pub(crate) fn run(row: &RunRow) -> Run {
         status: row.status.as_str(),
         run_key: row.run_key.clone(),
         retry_of: row.retry_of.as_ref().map(ToString::to_string),
+        rerun_of: row.rerun_of.as_ref().map(RerunOf::of),
         parent: row.links.parent.as_ref().map(|(run, _)| run.to_string()),
         continued_from: row.links.continued_from.as_ref().map(ToString::to_string),
         continued_as: row.links.continued_as.as_ref().map(ToString::to_string),
@@ -138,10 +158,11 @@ pub(crate) fn new_run(new: &NewRun) -> Run {
         status_text: None,
         wake_at_ms: new.begins_at_ms,
         retry_of: new.retry_of.clone(),
+        rerun_of: new.rerun.as_ref().map(|rerun| rerun.of.clone()),
         tags: new.tags.iter().cloned().collect::<BTreeMap<_, _>>().into_iter().collect(),
         outcome: None,
         recoveries: 0,
-        unknown: 0,
+        unknown: new.rerun.as_ref().map_or(0, |rerun| rerun.unknown),
         created_at_ms: new.created_at_ms,
         changed_at_ms: new.created_at_ms,
         links: Links::default(),

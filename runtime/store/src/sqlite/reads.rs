@@ -14,7 +14,8 @@ use super::{epochs, lists};
 use crate::error::{Result, StoreError};
 use crate::links::Links;
 use crate::rows::{
-    Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
+    Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, RerunOf, RunFilter, RunKey, RunList, RunRow, Unfinished,
+    UnreadableRun,
 };
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::store::{Reads, inbox_page};
@@ -202,6 +203,7 @@ pub(super) fn one_run(
 pub(super) const RUN_COLUMNS: &str =
     "id, runs.run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
     created_at_ms, changed_at_ms, tags, unknown, (SELECT retry_of FROM retries WHERE retries.run = runs.id),
+    (SELECT json_array(rerun_of, step) FROM reruns WHERE reruns.run = runs.id),
     (SELECT json_array(
         (SELECT run FROM runs WHERE id = l.parent), l.op, l.cancel, (SELECT run FROM runs WHERE id = l.continued_from),
         (SELECT run FROM runs WHERE id = l.continued_as), (SELECT run FROM runs WHERE id = l.first),
@@ -230,9 +232,16 @@ pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
         tags: row.get::<_, Option<String>>(12)?.map_or(Ok(Vec::new()), |text| tags_of(&text))?,
         unknown: row.get(13)?,
         retry_of: row.get::<_, Option<String>>(14)?.map(RunId::new),
-        links: row.get::<_, Option<String>>(15)?.map_or(Ok(Links::default()), |text| links_of(&text))?,
-        outcome: row.get(16)?,
+        rerun_of: row.get::<_, Option<String>>(15)?.map(|text| rerun_of(&text)).transpose()?,
+        links: row.get::<_, Option<String>>(16)?.map_or(Ok(Links::default()), |text| links_of(&text))?,
+        outcome: row.get(17)?,
     })
+}
+
+fn rerun_of(text: &str) -> Result<RerunOf> {
+    let (run, step): (String, String) =
+        serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("rerun: {error}")))?;
+    Ok(RerunOf { run: RunId::new(run), step })
 }
 
 /// What [`RUN_COLUMNS`] makes of a run's links.

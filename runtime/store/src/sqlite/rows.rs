@@ -101,6 +101,11 @@ impl Rows for SqliteRows<'_> {
         if let Some(retry_of) = &run.retry_of {
             self.execute("INSERT INTO retries (run, retry_of) VALUES (?1, ?2)", params![key, retry_of.as_str()])?;
         }
+        if let Some(rerun) = &run.rerun {
+            let sql = "INSERT INTO reruns (run, rerun_of, step) VALUES (?1, ?2, ?3)";
+            self.execute(sql, params![key, rerun.of.run.as_str(), rerun.of.step])?;
+            self.set_unknown(key, rerun.unknown)?;
+        }
         Ok(key)
     }
 

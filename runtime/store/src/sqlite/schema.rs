@@ -11,7 +11,7 @@ use super::schedules::SCHEDULED;
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1.
-const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED, RETRIED, LINKED, EPOCHS, SCHEDULED];
+const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED, RETRIED, LINKED, EPOCHS, SCHEDULED, RERAN];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
@@ -226,6 +226,19 @@ CREATE TRIGGER retry_removed AFTER DELETE ON runs BEGIN
     DELETE FROM retries WHERE run = old.id;
 END;
 ";
+
+/// Runs that go on from the journals of others, and from which step on they live by themselves. As `RETRIED`.
+const RERAN: &str = "
+CREATE TABLE reruns (
+    run      INTEGER PRIMARY KEY,
+    rerun_of TEXT NOT NULL,
+    step     TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER rerun_removed AFTER DELETE ON runs BEGIN
+    DELETE FROM reruns WHERE run = old.id;
+END;
+";
+
 #[cfg(test)]
 mod tests {
     use super::super::lists;

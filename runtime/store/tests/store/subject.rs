@@ -64,6 +64,7 @@ pub(crate) fn new_run(name: &str) -> NewRun {
         tags: Vec::new(),
         begins_at_ms: None,
         retry_of: None,
+        rerun: None,
     }
 }
 

@@ -1,9 +1,10 @@
 //! `stepwell start`: a run on a server.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::client::{Client, Sent, ServerArgs, segment};
 use super::runs::{Shown, conclude};
@@ -53,14 +54,18 @@ pub(crate) struct StartArgs {
     server: ServerArgs,
 }
 
+/// Tags as they are given.
+pub(super) fn tags(given: &[String]) -> Result<BTreeMap<String, String>, ExitCode> {
+    let tag = |text: &String| {
+        let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        pair.ok_or_else(|| Exit::Usage.with(format!("--tag {text:?}: write NAME=VALUE")))
+    };
+    given.iter().map(tag).collect()
+}
+
 pub(crate) async fn start(args: StartArgs) -> Result<ExitCode, ExitCode> {
     let client = Client::new(&args.server)?;
-    let mut tags = Map::new();
-    for text in &args.tags {
-        let (name, value) =
-            text.split_once('=').ok_or_else(|| Exit::Usage.with(format!("--tag {text:?}: write NAME=VALUE")))?;
-        tags.insert(name.to_owned(), value.into());
-    }
+    let tags = tags(&args.tags)?;
     let input = input(args.input.as_deref())?;
     let mut body = json!({ "tags": tags });
     for (name, value) in [
