@@ -15,6 +15,7 @@ use stepwell_store::{RunKey, RunRow, SqliteOptions, SqliteStore, Store};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::effects::{store_error, unread};
 use crate::fault::{Fault, planted};
@@ -43,6 +44,7 @@ struct Inner {
     timers: Mutex<BTreeSet<(u64, RunKey)>>,
     timers_changed: Arc<Notify>,
     later: Later,
+    admission: Admission,
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
     counters: Counters,
@@ -101,11 +103,13 @@ impl Engine {
             timers: Mutex::default(),
             timers_changed: Arc::default(),
             later: Later::default(),
+            admission: Admission::default(),
             places,
             rebuilds,
             counters: Counters::default(),
         }));
         crate::timers::start(&engine);
+        crate::admission::start(&engine);
         engine
     }
 
@@ -224,6 +228,10 @@ impl Engine {
 
     pub(crate) fn tasks(&self) -> &Tasks {
         &self.0.tasks
+    }
+
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.0.admission
     }
 
     pub(crate) fn later(&self) -> &Later {

@@ -6,7 +6,7 @@ use stepwell_core::error::Error;
 use stepwell_core::ids::Digest;
 use stepwell_core::json::Json;
 use stepwell_store::{
-    Action, Answer, Delivered, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission,
+    Action, Answer, Delivered, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission, Turn,
 };
 
 use crate::clock::real_now_ms;
@@ -38,7 +38,7 @@ impl Engine {
         let started = kept.runs.into_iter().zip(names).map(|(key, (id, begins_at_ms))| {
             match begins_at_ms {
                 Some(at_ms) => self.arm(at_ms, key),
-                None => self.tell(key, Message::Wake { fresh: true }),
+                None => self.begin(key),
             }
             RunRef { id, key }
         });
@@ -129,6 +129,9 @@ impl Engine {
 }
 
 fn takes_events(row: &RunRow) -> bool {
+    if row.turn.is_some_and(Turn::is_to_come) {
+        return false;
+    }
     match row.status {
         Status::Waiting | Status::Running => true,
         Status::Queued => row.wake_at_ms.is_none_or(|at_ms| at_ms <= real_now_ms()),

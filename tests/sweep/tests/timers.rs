@@ -68,6 +68,7 @@ fn sleeping_runs(dir: &Path) {
                 tags: Vec::new(),
                 begins_at_ms: None,
                 retry_of: None,
+                queue: stepwell_store::QueueAs::default(),
             })
         })
         .collect();

@@ -148,6 +148,10 @@ impl Client {
         self.ask(Method::POST, path, Some(&sent), true).await
     }
 
+    pub(crate) async fn put(&self, path: &str, sent: Sent<'_>) -> Result<Value, ExitCode> {
+        Ok(tree(&self.ask(Method::PUT, path, Some(&sent), false).await?))
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, ExitCode> {
         Ok(tree(&self.ask(Method::DELETE, path, None, false).await?))
     }

@@ -10,6 +10,7 @@ mod runs;
 mod start;
 mod steps;
 mod token;
+mod workflows;
 
 pub(super) use asks::{Ask, AskArgs, ask};
 pub(super) use client::{Place, PlaceArgs, ServerArgs};
@@ -20,3 +21,4 @@ pub(super) use runs::{retry, watch};
 pub(super) use start::{StartArgs, start};
 pub(super) use steps::{Word, resolve_step, steps};
 pub(super) use token::{TokenArgs, token};
+pub(super) use workflows::{WorkflowsArgs, workflows};
