@@ -9,6 +9,8 @@ mod api_connections;
 mod api_faults;
 mod api_keys;
 mod api_kill;
+mod api_limits;
+mod api_limits_kill;
 mod api_metrics;
 mod api_modules;
 mod api_rerun;

@@ -137,6 +137,17 @@ impl Api {
         self.request("DELETE", path, None).unwrap_or_else(|error| panic!("DELETE {path}: {error}"))
     }
 
+    /// PUT of JSON.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    #[must_use]
+    pub fn put(&self, path: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        let sent = Some(("application/json", body.as_bytes()));
+        self.request("PUT", path, sent).unwrap_or_else(|error| panic!("PUT {path}: {error}"))
+    }
+
     /// POST of JSON.
     ///
     /// # Panics

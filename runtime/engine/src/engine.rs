@@ -15,6 +15,7 @@ use stepwell_store::{RunKey, RunRow, SqliteOptions, SqliteStore, Store};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::effects::{store_error, unread};
 use crate::fault::{Fault, planted};
@@ -45,6 +46,7 @@ struct Inner {
     timers_changed: Arc<Notify>,
     schedules_changed: Arc<Notify>,
     later: Later,
+    admission: Admission,
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
     long: LongTurns,
@@ -105,12 +107,14 @@ impl Engine {
             timers_changed: Arc::default(),
             schedules_changed: Arc::default(),
             later: Later::default(),
+            admission: Admission::default(),
             places,
             rebuilds,
             long: LongTurns::default(),
             counters: Counters::default(),
         }));
         crate::timers::start(&engine);
+        crate::admission::start(&engine);
         engine
     }
 
@@ -237,6 +241,10 @@ impl Engine {
 
     pub(crate) fn tasks(&self) -> &Tasks {
         &self.0.tasks
+    }
+
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.0.admission
     }
 
     pub(crate) fn later(&self) -> &Later {

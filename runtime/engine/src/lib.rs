@@ -2,6 +2,7 @@
 //!
 //! The CLI and the API reach the rest of Stepwell through [`Engine`], so a local run and the server are the same code.
 
+mod admission;
 mod ask;
 mod batch;
 mod clock;
@@ -33,6 +34,7 @@ mod timers;
 mod verify;
 mod watch;
 
+pub use admission::wait_text;
 pub use ask::{AskError, Asker, Said};
 pub use counters::{AttemptEnd, Counters};
 pub use engine::{Engine, ModuleInfo, check_event};

@@ -6,7 +6,7 @@ use stepwell_core::error::Error;
 use stepwell_core::ids::Digest;
 use stepwell_core::json::Json;
 use stepwell_store::{
-    Action, Answer, Delivered, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission,
+    Action, Answer, Delivered, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission, Turn,
 };
 
 use crate::clock::real_now_ms;
@@ -46,7 +46,7 @@ impl Engine {
     pub(crate) fn let_begin(&self, run: RunKey, begins_at_ms: Option<u64>) {
         match begins_at_ms {
             Some(at_ms) => self.arm(at_ms, run),
-            None => self.tell(run, Message::Wake { fresh: true }),
+            None => self.begin(run),
         }
     }
 
@@ -134,6 +134,9 @@ impl Engine {
 }
 
 fn takes_events(row: &RunRow) -> bool {
+    if row.turn.is_some_and(Turn::is_to_come) {
+        return false;
+    }
     match row.status {
         Status::Waiting | Status::Running => true,
         Status::Queued => row.wake_at_ms.is_none_or(|at_ms| at_ms <= real_now_ms()),

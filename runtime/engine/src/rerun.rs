@@ -6,7 +6,7 @@
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::RunId;
 use stepwell_core::run::{Birth, Machine, Mode, Refusal, Rerun, RerunError, Rerunning, rerun};
-use stepwell_store::{NewRerun, NewRun, RerunOf, Status};
+use stepwell_store::{NewRerun, NewRun, QueueAs, RerunOf, Status};
 
 use crate::ask::{AskError, differs, same};
 use crate::clock::real_now_ms;
@@ -71,6 +71,7 @@ impl Engine {
             tags: ask.tags.unwrap_or(row.tags),
             begins_at_ms: None,
             retry_of: None,
+            queue: QueueAs { key: row.concurrency_key, priority: row.priority, deadline_ms: new.deadline_ms },
             rerun: Some(NewRerun {
                 of: RerunOf { run: new.of.clone(), step: new.step.to_string() },
                 entries,

@@ -12,6 +12,7 @@
 //! Everything but the rows themselves is shared by both implementations. What entries mean is not known here, nor when a run
 //! goes on: that is the core's and the engine's.
 
+mod admission;
 mod apply;
 mod errands;
 mod error;
@@ -23,6 +24,7 @@ pub mod ledger;
 mod links;
 mod memory;
 mod pending;
+pub mod queue;
 mod rows;
 mod schedules;
 mod sqlite;
@@ -41,6 +43,7 @@ pub use histogram::{BOUNDS_US, Counted, Histogram};
 pub use links::{Errand, Link, Links, Reply, Successor};
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
+pub use queue::{Begins, InQueue, LimitsRow, QueueAs, QueueCounts, Turn};
 pub use rows::{
     Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRerun, NewRun,
     RerunOf, RunChange, RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
@@ -51,7 +54,7 @@ pub use sqlite::{
     restore,
 };
 pub use status::{Status, UnknownStatus};
-pub use store::{ClientReads, INBOX_PAGE_BYTES, Latencies, Reads, Store};
+pub use store::{ClientReads, INBOX_PAGE_BYTES, Latencies, QueueStands, Reads, Store};
 pub use submission::{Action, Active, Answer, Kept, Submission, Token};
 
 /// The store on disk.

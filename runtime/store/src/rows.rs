@@ -5,6 +5,7 @@
 use stepwell_core::ids::{Digest, RunId};
 
 use crate::links::{Errand, Links, Successor};
+use crate::queue::{QueueAs, Turn};
 use crate::status::Status;
 use crate::submission::Answer;
 
@@ -32,6 +33,8 @@ pub struct NewRun {
     pub tags: Vec<(String, String)>,
     /// When it is to begin, where that is not at once.
     pub begins_at_ms: Option<u64>,
+    /// With what it waits to begin.
+    pub queue: QueueAs,
     /// The run that it is started in the place of.
     pub retry_of: Option<RunId>,
     /// It goes on from the journal of another run: `first` has that.
@@ -249,6 +252,12 @@ pub struct RunRow {
     pub changed_at_ms: u64,
     /// How it hangs together with other runs.
     pub links: Links,
+    /// Whether it may begin, where the queue knows it.
+    pub turn: Option<Turn>,
+    /// Its concurrency key.
+    pub concurrency_key: Option<String>,
+    /// Its priority.
+    pub priority: i32,
 }
 
 /// Some runs, and those that should be among them but cannot be read.
@@ -273,6 +282,8 @@ pub struct Unfinished {
     pub unseen: bool,
     /// Its parent has asked it to cancel.
     pub cancel: bool,
+    /// Whether it may begin, where the queue knows it.
+    pub turn: Option<Turn>,
 }
 
 /// A run that has ended, as far as whoever may take it away has to know.

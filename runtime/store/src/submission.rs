@@ -5,6 +5,7 @@
 
 use stepwell_core::ids::Digest;
 
+use crate::queue::LimitsRow;
 use crate::rows::{Delivered, NewEvent, NewModule, NewRun, RunKey};
 use crate::schedules::Schedule;
 use crate::status::Status;
@@ -97,6 +98,15 @@ pub enum Action {
         before_ms: u64,
         /// How many may go at once.
         most: u32,
+    },
+    /// Sets the limits of a workflow, or takes them away where they are none.
+    SetLimits(LimitsRow),
+    /// Lets those begin that may at this time.
+    Admit {
+        /// Of this workflow; of all where none is named.
+        workflow: Option<String>,
+        /// When, in ms since the Unix epoch.
+        at_ms: u64,
     },
     /// Writes what takes room, and takes it away again: whether the store can keep anything now.
     TryWriting,

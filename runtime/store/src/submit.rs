@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use stepwell_core::ids::Digest;
 use stepwell_core::policy::idempotency;
 
+use crate::admission;
 use crate::apply::{Heads, Refusal, add, deliver, repeated};
 use crate::errands;
 use crate::error::{Result, StoreError};
@@ -110,6 +111,8 @@ fn check<'a>(
         | Action::ForgetRun { .. }
         | Action::ForgetRows { .. }
         | Action::ForgetAnswers { .. }
+        | Action::SetLimits(_)
+        | Action::Admit { .. }
         | Action::TryWriting => Ok(()),
     }
 }
@@ -187,6 +190,13 @@ fn keep(rows: &mut dyn Rows, heads: &mut Heads, action: &Action, kept: &mut Kept
         Action::AddModule(module) => kept.modules.push(rows.add_module(module)?),
         Action::ForgetRun { run, ended } => kept.forgotten.push(forget(rows, heads, *run, *ended)?),
         Action::ForgetRows { most } => kept.more.push(rows.forget_rows(*most)?),
+        Action::SetLimits(limits) => {
+            admission::set_limits(rows, &mut heads.1, limits)?;
+            heads.forget_runs();
+        }
+        Action::Admit { workflow, at_ms } => {
+            admission::admit_at(rows, &mut heads.1, workflow.as_deref(), *at_ms)?;
+        }
         Action::ForgetAnswers { before_ms, most } => kept.more.push(rows.forget_answers(*before_ms, *most)?),
         other => keep_row(rows, other)?,
     }
@@ -223,6 +233,8 @@ fn keep_row(rows: &mut dyn Rows, action: &Action) -> Result<()> {
         | Action::ForgetRun { .. }
         | Action::ForgetRows { .. }
         | Action::ForgetAnswers { .. }
+        | Action::SetLimits(_)
+        | Action::Admit { .. }
         | Action::NeedToken { .. }
         | Action::SpareScope(_) => Ok(()),
     }

@@ -6,6 +6,7 @@ use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::Record;
 use stepwell_store::ledger::{Child, Head, Ledger, Rows};
+use stepwell_store::queue::QueueRows;
 use stepwell_store::{
     Answer, EndedRun, InboxEvent, Link, LogRow, NewEvent, NewModule, NewRun, Reply, Result, RunChange, RunKey,
     Schedule, StoreError, Token,
@@ -110,8 +111,11 @@ impl Rows for Noted<'_> {
     fn run_by_run_key(&mut self, run_key: &str) -> Result<Option<(RunId, RunKey)>> {
         self.rows.run_by_run_key(run_key)
     }
-    fn add_run(&mut self, run: &NewRun) -> Result<RunKey> {
-        self.rows.add_run(run)
+    fn add_run(&mut self, run: &NewRun, wake_at_ms: Option<u64>) -> Result<RunKey> {
+        self.rows.add_run(run, wake_at_ms)
+    }
+    fn queue(&mut self) -> &mut dyn QueueRows {
+        self.rows.queue()
     }
     fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
         self.kinds.insert("a run's status");

@@ -62,6 +62,7 @@ fn sleeping_runs(dir: &Path) {
                 begins_at_ms: None,
                 retry_of: None,
                 rerun: None,
+                queue: stepwell_store::QueueAs::default(),
             })
         })
         .collect();

@@ -61,6 +61,8 @@ pub struct Rerunning {
     pub journal: Vec<Vec<u8>>,
     /// The events that are in its journal, in the order of their numbers, which begin at 1.
     pub inbox: Vec<(String, Json)>,
+    /// When its time is over, in ms since the Unix epoch.
+    pub deadline_ms: Option<u64>,
     /// How many of its steps have an unknown outcome from the beginning.
     pub unknown: u32,
     /// The steps from before the cut that are attempted again, since they were not over or had failed.
@@ -182,6 +184,7 @@ pub fn rerun<B: AsRef<[u8]>>(journal: &[B], ask: &Rerun, birth: &Birth) -> Resul
         workflow: other.started().workflow.clone(),
         digest,
         other_digest: other.state.digest.clone(),
+        deadline_ms: machine.started().deadline_ms,
         unknown: machine.unknown_count(),
         again: machine.attempted_next(),
         inbox: new.inbox,

@@ -10,13 +10,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use stepwell_engine::AttemptEnd;
-use stepwell_engine::store::{Action, StoreError, Submission};
+use stepwell_engine::store::{Action, LimitsRow, QueueCounts, StoreError, Submission};
 use tokio::time::Instant;
 
-use super::app::App;
+use super::app::{App, now_ms};
 use super::auth::Scope;
 use super::exposition::{Exposition, labels};
 use super::keyed::Reply;
+use super::limits::WaitsFor;
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, OK};
 
@@ -86,6 +87,26 @@ fn runs(app: &App, text: &mut Exposition) -> Result<(), Problem> {
     text.gauge("stepwell_live_runs", "Runs that have a task.", app.engine.live_runs() as u64);
     text.gauge("stepwell_live_instances", "Instances that live.", app.engine.live_instances() as u64);
     text.gauge("stepwell_armed_timers", "Runs that wait for a time.", app.engine.armed_timers() as u64);
+    queues(app, text)
+}
+
+/// Runs of limited workflows that wait to begin, by what the first of them waits for; and those that are under way.
+fn queues(app: &App, text: &mut Exposition) -> Result<(), Problem> {
+    let limited = app.reads().all_limits()?;
+    let counts = limited.iter().map(|row| app.reads().queue_counts(&row.workflow, now_ms()));
+    let counts: Vec<QueueCounts> = counts.collect::<Result<_, _>>()?;
+    let waiting = counts.iter().map(|counts| {
+        let limit = counts.wait.map_or("none", |wait| WaitsFor::of(wait).as_str());
+        (labels(&[("workflow", &counts.workflow), ("limit", limit)]), counts.waiting)
+    });
+    let help = "Runs of limited workflows that wait to begin, by the limit that the first of them waits for.";
+    text.family("stepwell_queued_runs", "gauge", help, waiting);
+    let under_way = counts.iter().map(|counts| (labels(&[("workflow", &counts.workflow)]), counts.under_way));
+    let help = "Runs of limited workflows that have begun and not ended.";
+    text.family("stepwell_runs_under_way", "gauge", help, under_way);
+    let of = |row: &LimitsRow| row.limits.runs.map(|runs| (labels(&[("workflow", &row.workflow)]), runs.into()));
+    let help = "Runs that may be under way at a time.";
+    text.family("stepwell_runs_limit", "gauge", help, limited.iter().filter_map(of));
     Ok(())
 }
 

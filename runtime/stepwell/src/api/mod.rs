@@ -9,6 +9,7 @@ mod exposition;
 mod journal;
 mod keyed;
 mod limit;
+mod limits;
 mod metrics;
 mod modules;
 mod openapi;
@@ -83,6 +84,7 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(modules::show, modules::remove))
         .routes(routes!(workflows::list))
         .routes(routes!(workflows::activate))
+        .routes(routes!(limits::show, limits::set, limits::remove))
         .routes(routes!(starts::start))
         .routes(routes!(starts::batch))
         .routes(routes!(runs::list))

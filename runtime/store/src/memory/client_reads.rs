@@ -16,7 +16,7 @@ use crate::submission::{Active, Answer, Token};
 impl ClientReads for MemoryReads {
     fn run_by_run_key(&self, run_key: &str) -> Result<Option<RunRow>> {
         let state = self.state();
-        Ok(state.run_keys.get(run_key).and_then(|&key| state.run(key)).map(|found| found.row.clone()))
+        Ok(state.run_keys.get(run_key).and_then(|&key| state.shown(key)))
     }
 
     fn counts(&self, workflow: Option<&str>) -> Result<Vec<(String, Status, u64)>> {

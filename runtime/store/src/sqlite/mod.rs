@@ -17,6 +17,8 @@ mod operated;
 #[cfg(test)]
 mod plans;
 mod pool;
+mod queue;
+mod queue_reads;
 mod reads;
 mod restore;
 mod rows;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 
+mod admission;
 mod conformance;
 mod crash;
 mod failure;

@@ -153,6 +153,10 @@ impl Client {
         self.ask(method, path, sent, false).await
     }
 
+    pub(crate) async fn put(&self, path: &str, sent: Sent<'_>) -> Result<Value, ExitCode> {
+        Ok(tree(&self.ask(Method::PUT, path, Some(&sent), false).await?))
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, ExitCode> {
         Ok(tree(&self.ask(Method::DELETE, path, None, false).await?))
     }

@@ -12,6 +12,7 @@ mod schedules;
 mod start;
 mod steps;
 mod token;
+mod workflows;
 
 pub(super) use asks::{Ask, AskArgs, ask};
 pub(super) use client::{Place, PlaceArgs, ServerArgs};
@@ -24,3 +25,4 @@ pub(super) use schedules::{SchedulesArgs, schedules};
 pub(super) use start::{StartArgs, start};
 pub(super) use steps::{Word, resolve_step, steps};
 pub(super) use token::{TokenArgs, token};
+pub(super) use workflows::{WorkflowsArgs, workflows};

@@ -41,6 +41,12 @@ pub(crate) struct StartArgs {
     /// The failed, cancelled or terminated run that it is started in the place of.
     #[arg(long, value_name = "RUN")]
     retry_of: Option<String>,
+    /// Where its workflow has limits for each concurrency key: which it counts for.
+    #[arg(long, value_name = "KEY")]
+    concurrency_key: Option<String>,
+    /// Where it has to wait: before runs of a lower one, from -100 to 100; 0 where it is left out.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i32>,
     /// A mark by which it is found. Can be given more than once.
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     tags: Vec<String>,
@@ -74,6 +80,8 @@ pub(crate) async fn start(args: StartArgs) -> Result<ExitCode, ExitCode> {
         ("delayMs", args.delay_ms.map(Value::from)),
         ("digest", args.digest.map(Value::from)),
         ("retryOf", args.retry_of.map(Value::from)),
+        ("concurrencyKey", args.concurrency_key.map(Value::from)),
+        ("priority", args.priority.map(Value::from)),
     ] {
         if let Some(value) = value {
             body[name] = value;
