@@ -1,30 +1,22 @@
-//! Throughput and latency over the number of runs at once, as a picture.
+//! Throughput and latency over the number of runs at once, as a picture that is text: SVG needs neither fonts nor an encoder here.
 
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
 
 use crate::figures::{P50, RATE};
 use crate::report::{Report, Section};
 
 const SIZE: (u32, u32) = (1_400, 700);
 const FONT: &str = "sans-serif";
-/// Where Debian has one; without a font the picture has no words.
-const FONT_FILES: [&str; 2] =
-    ["/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/TTF/DejaVuSans.ttf"];
 
-type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Draws the sections that are measured at several numbers of runs at once.
 pub(crate) fn draw(report: &Report, file: &Path) -> Result<()> {
-    let font = FONT_FILES.iter().find_map(|file| std::fs::read(file).ok());
-    let font = font.ok_or_else(|| anyhow!("no font was found for the picture; it needs DejaVu Sans"))?;
-    // Kept for as long as the program runs, which is not long any more.
-    register_font(FONT, FontStyle::Normal, font.leak()).map_err(|_| anyhow!("the font cannot be used"))?;
-    let area = BitMapBackend::new(file, SIZE).into_drawing_area();
+    let area = SVGBackend::new(file, SIZE).into_drawing_area();
     area.fill(&WHITE).map_err(failed)?;
     let halves = area.split_evenly((1, 2));
     let sections: Vec<&Section> = report.sections().iter().filter(|section| grows(section)).collect();
