@@ -90,14 +90,21 @@ declare module "stepwell" {
     sleepUntil(instant: Date | number | string): Promise<void>;
     /** Waits for an event to this run: its payload, or `null` when it did not come in time. */
     waitForEvent<T = any>(name: string, options?: { timeoutMs?: number }): Promise<T | null>;
-    /** Starts a child run and waits for its result, or with `detached` only for its start: then the answer is its run id. */
+    /**
+     * Starts a child run and waits for its result, or with `detached` only for its start: then the answer is its run id. The workflow is
+     * this module's own where it has one of that name, else that of the module which is active for it. Where the child fails, is
+     * cancelled or terminated, its error is thrown here.
+     */
     start(workflow: string | Workflow, input: unknown, options: StartOptions & { detached: true }): Promise<string>;
     start<Output>(workflow: Workflow<any, Output>, input?: unknown, options?: StartOptions): Promise<Json<Output>>;
     start<Output = any>(workflow: string, input?: unknown, options?: StartOptions): Promise<Output>;
     /** Sends an event to another run. */
     sendEvent(runId: string, name: string, payload?: unknown): Promise<void>;
-    /** Ends this run and goes on in a fresh one with the same key, events and tags: `return continueAsNew(input)`. */
-    continueAsNew(input: unknown): void;
+    /**
+     * Ends this run and goes on in a fresh one with an empty journal: `return continueAsNew(input)`. That one has this one's run key,
+     * tags and parent, and the events that were not waited for. What is answered never settles. Refused once the run was cancelled.
+     */
+    continueAsNew(input: unknown): Promise<never>;
     /** Ms since the Unix epoch, as recorded. */
     now(): number;
     /** Uniform in [0, 1), the same on replay. */
@@ -110,10 +117,13 @@ declare module "stepwell" {
   }
 
   export interface StartOptions {
-    /** Starting a run with a key that exists answers the existing run. */
+    /**
+     * At most one run has it, for ever. Where a run of the same workflow and input has it already, a detached start answers that one;
+     * any other fails with `workflows.run_key_conflict`.
+     */
     runKey?: string;
     detached?: boolean;
-    /** What becomes of the child when this run ends. Default `cancel`. */
+    /** What becomes of the child when this run ends, is cancelled, or loses interest in it (`race`). Default `cancel`: it is asked to. */
     onParentClose?: "cancel" | "abandon";
     tags?: Record<string, string>;
   }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Two runs are made by the server, one that has ended and one that sleeps; the others are copies of their rows, each with a name of
-//! its own. Every tenth has the tag `colour=red`, every thousandth `rare=yes`; a hundredth of those that have ended has failed.
+//! its own. What comes first is a restart: until the server takes requests, and until it has ended a run that was started then. Every tenth has the tag `colour=red`, every thousandth `rare=yes`; a hundredth of those that have ended has failed.
 
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
@@ -45,7 +45,7 @@ fn main() {
     let answer = server.post("/v1/workflows/echo/runs?wait=60s", &json!({ "input": 1 })).expect(201);
     println!("first run over after  {:.1?} ({})", began.elapsed(), answer.body["status"]);
     println!("{:<58} {:>9} {:>9} {:>9}", "request", "p50 ms", "p99 ms", "max ms");
-    let middle = middle_of(&server);
+    let middle = middle_of(&server, ended);
     for path in [
         "/healthz".to_owned(),
         "/readyz".to_owned(),
@@ -65,18 +65,39 @@ fn main() {
         "/v1/runs?tag=colour=red&tag=rare=yes".to_owned(),
         "/v1/runs?tag=rare=yes&status=blocked".to_owned(),
         "/v1/runs?tag=colour=red&status=blocked".to_owned(),
+        "/v1/runs?tag=none=yes&tag=colour=red".to_owned(),
+        "/v1/runs?workflow=sleeps&status=failed".to_owned(),
         format!("/v1/runs?sinceMs={middle}"),
+        format!("/v1/runs?sinceMs={middle}&untilMs={}", middle + 60_000),
+        format!("/v1/runs?sinceMs={middle}&untilMs={}&status=failed", middle + 60_000),
+        "/v1/steps".to_owned(),
         format!("/v1/runs?untilMs={middle}"),
         "/v1/runs?sinceMs=9000000000000".to_owned(),
         "/v1/runs?untilMs=1".to_owned(),
     ] {
         line(&path, || drop(server.get(&path).expect(200)));
     }
-    line("POST /v1/workflows/echo/runs", || {
-        drop(server.post("/v1/workflows/echo/runs", &json!({ "input": 1 })).expect(201));
-    });
+    line("POST /v1/workflows/echo/runs", || start(&server));
     println!("resident: {} MiB", resident_kib(&project) >> 10);
     assert!(server.stop().code == Some(0));
+
+    // Nobody is to wait long for those that are taken away.
+    let server = project.serve(&["--rate-limit", "0", "--retain", "0s"]);
+    let (began, before) = (Instant::now(), succeeded(&server));
+    println!("while runs that have ended are taken away:");
+    line("/healthz", || drop(server.get("/healthz").expect(200)));
+    line("POST /v1/workflows/echo/runs", || start(&server));
+    let gone = before.saturating_sub(succeeded(&server));
+    println!("{gone} runs fewer after {:.1?}; resident: {} MiB", began.elapsed(), resident_kib(&project) >> 10);
+    assert!(server.stop().code == Some(0));
+}
+
+fn start(server: &Api) {
+    drop(server.post("/v1/workflows/echo/runs", &json!({ "input": 1 })).expect(201));
+}
+
+fn succeeded(server: &Api) -> u64 {
+    server.get("/v1/runs?limit=1").expect(200).body["counts"]["succeeded"].as_u64().unwrap_or(0)
 }
 
 fn line(name: &str, mut request: impl FnMut()) {
@@ -93,10 +114,10 @@ fn line(name: &str, mut request: impl FnMut()) {
     println!("{name:<58} {:>9.2} {:>9.2} {:>9.2}", at(0.5), at(0.99), at(1.0));
 }
 
-/// A time before which about half of the runs were started.
-fn middle_of(server: &Api) -> u64 {
+/// A time before which about half of those that have ended were started.
+fn middle_of(server: &Api, ended: u32) -> u64 {
     let newest = server.get("/v1/runs?limit=2").expect(200).body["runs"][1]["createdAtMs"].as_u64().unwrap_or(0);
-    newest - 1_000 * 500_000 / 2
+    newest - 1_000 * u64::from(ended) / 2
 }
 
 fn resident_kib(project: &Project) -> u64 {
@@ -105,6 +126,16 @@ fn resident_kib(project: &Project) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
+
+/// The two that the others are copies of were started before them: else the clock would have been set back by days.
+const BEFORE_ALL: &str = "
+    UPDATE runs SET created_at_ms = (SELECT min(created_at_ms) FROM runs) - 1000 WHERE id <= 2;
+    DELETE FROM minutes;
+    INSERT INTO minutes (minute, first, last)
+        SELECT minute, min(least) OVER (ORDER BY minute DESC ROWS UNBOUNDED PRECEDING),
+               max(greatest) OVER (ORDER BY minute ROWS UNBOUNDED PRECEDING)
+        FROM (SELECT created_at_ms / 60000 AS minute, min(id) AS least, max(id) AS greatest FROM runs GROUP BY 1);
+";
 
 /// Makes the database.
 fn fill(project: &Project, ended: u32, sleeping: u32) {
@@ -121,13 +152,14 @@ fn fill(project: &Project, ended: u32, sleeping: u32) {
     assert!(server.stop().code == Some(0));
     let mut database = Connection::open(project.data_dir().join("stepwell.db")).expect("it is a database");
     database.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -400000").expect("settings can be set");
-    copies(&mut database, &echo, ended, 0);
-    copies(&mut database, &sleeps, sleeping, 1 << 40);
+    copies(&mut database, &echo, ended, 0, 1_000);
+    copies(&mut database, &sleeps, sleeping, 1 << 40, 1);
+    database.execute_batch(BEFORE_ALL).expect("the first two can be the earliest");
     database.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("the log can be emptied");
 }
 
-/// Copies of a run and all that belongs to it. Each was started a second after the one before, the last one now.
-fn copies(database: &mut Connection, of: &str, count: u32, named_from: i64) {
+/// Copies of a run and all that belongs to it. Each was started so many ms after the one before, the last one now.
+fn copies(database: &mut Connection, of: &str, count: u32, named_from: i64, apart_ms: u32) {
     let (template, status): (i64, i64) = database
         .query_row("SELECT id, status FROM runs WHERE run = ?1", [of], |row| Ok((row.get(0)?, row.get(1)?)))
         .expect("the run is there");
@@ -136,11 +168,11 @@ fn copies(database: &mut Connection, of: &str, count: u32, named_from: i64) {
     for from in (0..count).step_by(50_000) {
         let until = count.min(from + 50_000);
         let transaction = database.transaction().expect("a transaction can begin");
-        let values = params![from, until, next, template, named_from, count];
+        let values = params![from, until, next, template, named_from, count, apart_ms];
         let sql = format!(
             "{names} INSERT INTO runs (id, run, workflow, digest, status, wake_at_ms, created_at_ms, changed_at_ms, inbox_seen, tags, detail, outcome)
              SELECT ?3 + i, printf('run_%032x', ?5 + i), workflow, digest, iif(status = 10 AND i % 100 = 0, 11, status), wake_at_ms,
-                 created_at_ms - 1000 * (?6 - i), changed_at_ms - 1000 * (?6 - i), inbox_seen,
+                 created_at_ms - ?7 * (?6 - i), changed_at_ms - ?7 * (?6 - i), inbox_seen,
                  CASE WHEN i % 1000 = 0 THEN '{{\"colour\":\"red\",\"rare\":\"yes\"}}' WHEN i % 10 = 0 THEN '{{\"colour\":\"red\"}}' END, detail, outcome
              FROM n CROSS JOIN runs WHERE runs.id = ?4 ORDER BY i"
         );

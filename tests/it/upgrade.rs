@@ -81,3 +81,21 @@ fn a_run_of_the_first_version_goes_on() {
     assert_eq!(shown.matches("step_begun").count(), 2, "{shown}");
     assert_eq!(shown.matches("timer_fired").count(), 1, "{shown}");
 }
+
+#[test]
+fn a_copy_of_the_first_version_is_restored_and_its_run_goes_on() {
+    let project = Project::new();
+    database(&project, FIRST);
+    let copy = project.path().join("copy.db").display().to_string();
+    let copied = project.stepwell(&["backup", &copy, "--json"]).expect_code(0).events;
+    assert_eq!(copied[0]["runs"], 1);
+    let restored = project.stepwell(&["restore", &copy, "--replace", "--json"]).expect_code(0).events;
+    assert_eq!(restored[0]["openRuns"], 1);
+    let server = project.serve(&[]);
+    let run = server.get("/v1/runs").expect(200).body["runs"][0].clone();
+    let id = run["id"].as_str().expect("a run has an id").to_owned();
+    assert_eq!(run["status"], "paused", "{run:#}");
+    drop(server.post(&format!("/v1/runs/{id}/resume"), &serde_json::json!({})).expect(202));
+    let ended = server.ended(&id);
+    assert_eq!((&ended["status"], &ended["result"]), (&"succeeded".into(), &1.into()), "{ended:#?}");
+}

@@ -1,6 +1,6 @@
 // The context that a workflow's handler is given. Its functions need no `this`, so that it can be taken apart.
 
-import { $, Array, Math, Object, DOMException } from "./primordials.js";
+import { $, Array, Math, Object, Promise, DOMException } from "./primordials.js";
 import * as check from "./check.js";
 import * as host from "./host.js";
 import { now, random } from "./clock.js";
@@ -89,9 +89,19 @@ export function sendEvent(run, name, payload) {
   return operationPromise(number, { what: `the event "${name}" to ${run}`, decode: () => undefined });
 }
 
-/// Ends this run and goes on in a fresh one: `return continueAsNew(input)`.
+let endRun;
+
+/// `end` is called once the run is to end so that a fresh one goes on.
+export function whenContinued(end) {
+  endRun = end;
+}
+
+/// Ends this run and goes on in a fresh one. What is answered never settles: nothing of the handler runs after it where it is
+/// returned or awaited.
 export function continueAsNew(input) {
   host.continueAsNew(encode("continueAsNew, input", input));
+  endRun();
+  return new Promise(() => {});
 }
 
 export function setStatus(status) {

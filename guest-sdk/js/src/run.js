@@ -3,7 +3,7 @@
 import { $, Promise } from "./primordials.js";
 import * as host from "./host.js";
 import { WorkflowError } from "./errors.js";
-import { cancelRun, runContext } from "./context.js";
+import { cancelRun, runContext, whenContinued } from "./context.js";
 import { decode, encode } from "./json.js";
 import { completeOperation, failOperation, leftOver } from "./operations.js";
 import { placeOf } from "./place.js";
@@ -23,6 +23,7 @@ export async function run(name, input) {
     const context = runContext(decode(input));
     // The loop over events never ends by itself: the handler's end is the run's.
     const value = await new Promise((resolve, reject) => {
+      whenContinued(() => resolve(null));
       handle(workflow, context)[$.then](resolve, reject);
       deliveries()[$.catch](reject);
     });

@@ -77,6 +77,22 @@ test("events to other runs and continuing as new", async () => {
   assert.deepEqual(run.made("sendEvent"), [["run_2", "go", "[1]"]]);
   await run.complete(0);
   assert.deepEqual(run.made("continueAsNew"), [['{"round":2}']]);
+  assert.deepEqual(run.outcome, { ok: null });
+});
+
+test("nothing of the handler runs after it continues as new", async () => {
+  const run = await started(`async ({ continueAsNew, step }) => {
+    try { await continueAsNew(1); } catch { await step.run("never", () => 1); } finally { await step.run("never", () => 1); }
+    return "never";
+  }`);
+  assert.deepEqual(run.outcome, { ok: null });
+  assert.deepEqual(run.made("stepBegin"), []);
+});
+
+test("a refused continueAsNew is thrown, and the run goes on", async () => {
+  const refuse = { continueAsNew: () => ({ code: "workflows.cancelled", message: "too late" }) };
+  const run = await started(`async ({ continueAsNew }) => { try { await continueAsNew(1); } catch (error) { return error.code; } }`, { refuse });
+  assert.deepEqual(run.outcome, { ok: "workflows.cancelled" });
 });
 
 test("a cancel fires the run's signal; operations fail by their own deliveries; cleaning up begins new ones", async () => {

@@ -44,7 +44,7 @@ pub struct RetryFields {
 }
 
 /// What a repetition of the step's body would do to the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
     /// Reads and idempotent writes.

@@ -235,6 +235,12 @@ codes! {
     UnknownWorkflow = "workflows.unknown_workflow",
     /// Source that does not build.
     BuildFailed = "workflows.build_failed",
+    /// There is no run of that id.
+    RunNotFound = "workflows.run_not_found",
+    /// The run key that a child was to have belongs to another run.
+    RunKeyConflict = "workflows.run_key_conflict",
+    /// The other run has ended, and takes no event any more.
+    RunEnded = "workflows.run_ended",
     /// A fault of Stepwell's own.
     Internal = "workflows.internal",
 }

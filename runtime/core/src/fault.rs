@@ -53,6 +53,22 @@ pub enum Fault {
     NewestWaitFirst,
     /// The workflow is told to cancel while attempts are under way.
     CancelTooEarly,
+    /// The workflow is told to cancel before it is known what became of an event that it sent.
+    CancelBeforeReply,
+    /// An event to another run is sent again when its workflow replays.
+    SendAgain,
+    /// What became of an operation on another run is recorded, and the operation stays open.
+    DropReply,
+    /// A child is started again when its parent replays.
+    StartAgain,
+    /// A child goes on whose parent's workflow has closed it.
+    CloseLeavesChild,
+    /// A child goes on whose parent's workflow was told to cancel.
+    CancelLeavesChild,
+    /// A run goes on in another although it was asked to cancel.
+    ContinueCancelled,
+    /// What came for a run and was not made use of is lost when another goes on.
+    ContinueDropsEvents,
     /// A run's end is recorded while its requests are under way.
     EndTooEarly,
     /// A paused run's workflow is told things.
@@ -81,6 +97,24 @@ pub enum Fault {
     EventVoidWithItsWait,
     /// A failed run that is taken up again fails by the same failure.
     RetryKeepsFailure,
+    /// A restored run's steps that were not over are attempted again, whatever followed the copy.
+    TrustOpenSteps,
+    /// A restored run's steps that were unknown in the copy are taken for what the copy knows of them.
+    TrustUnknownSteps,
+    /// A restored run's later steps are attempted, although they may have been after the copy.
+    TrustNewSteps,
+    /// A restored run's steps that had failed are attempted again with it, although they may have been after the copy.
+    TrustRewoundSteps,
+    /// A run that had failed when it was restored is taken up again as if it had never been.
+    RetryForgetsRestore,
+    /// A restored run's keys are those that may have been issued after the copy.
+    SameKeysAfterRestore,
+    /// A restored run's attempts have the numbers of those after the copy.
+    SameNumbersAfterRestore,
+    /// A restored run goes on by itself.
+    RestoreGoesOn,
+    /// A failed run that is taken up again waits for a child that has ended without a result.
+    ChildNotAgain,
 }
 
 impl Fault {
@@ -110,6 +144,14 @@ impl Fault {
         Self::ClampRetryAfter,
         Self::NewestWaitFirst,
         Self::CancelTooEarly,
+        Self::CancelBeforeReply,
+        Self::SendAgain,
+        Self::DropReply,
+        Self::StartAgain,
+        Self::CloseLeavesChild,
+        Self::CancelLeavesChild,
+        Self::ContinueCancelled,
+        Self::ContinueDropsEvents,
         Self::EndTooEarly,
         Self::DeliverWhilePaused,
         Self::FireWhilePaused,
@@ -124,6 +166,15 @@ impl Fault {
         Self::VoidStepForgotten,
         Self::EventVoidWithItsWait,
         Self::RetryKeepsFailure,
+        Self::TrustOpenSteps,
+        Self::TrustUnknownSteps,
+        Self::TrustNewSteps,
+        Self::TrustRewoundSteps,
+        Self::RetryForgetsRestore,
+        Self::SameKeysAfterRestore,
+        Self::SameNumbersAfterRestore,
+        Self::RestoreGoesOn,
+        Self::ChildNotAgain,
     ];
 }
 

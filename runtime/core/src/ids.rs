@@ -15,6 +15,16 @@ impl RunId {
         Self(text.into())
     }
 
+    /// The id of a run that `by` starts at that time, in ms since the Unix epoch, by `what` of its own: the same each time it is made.
+    /// It is ordered among others by its time, as they are.
+    #[must_use]
+    pub fn derived(by: &Self, what: &str, at_ms: u64) -> Self {
+        let digest = Digest::of(format!("{by}/{what}").as_bytes());
+        let digits = digest.as_str();
+        // As a UUID of version 7: 48 bits of time, then what would be random.
+        Self(format!("run_{:012x}7{}8{}", at_ms & 0xffff_ffff_ffff, &digits[..3], &digits[3..18]))
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -109,6 +119,17 @@ mod tests {
         assert_eq!(id("a#2", 1), "a%232");
         assert_eq!(id("a%232", 1), "a%25232");
         assert_eq!(id("支払い", 3), "支払い#3");
+    }
+
+    #[test]
+    fn a_derived_id_is_the_same_each_time_and_ordered_by_time() {
+        let parent = RunId::new("run_1");
+        let id = |what: &str, at_ms| RunId::derived(&parent, what, at_ms);
+        assert_eq!(id("0", 1_700_000_000_000), id("0", 1_700_000_000_000));
+        assert_eq!(id("0", 1_700_000_000_000).as_str().len(), "run_".len() + 32);
+        assert!(id("0", 1_700_000_000_000).as_str().starts_with("run_018bcfe568007"));
+        assert_ne!(id("0", 5), id("1", 5));
+        assert!(id("1", 5) < id("0", 6));
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub const MAX_JOURNAL_ENTRIES: usize = 50_000;
 pub const MAX_JOURNAL_BYTES: usize = 64 << 20;
 /// Operations of a run that are open at once.
 pub const MAX_OPEN_OPERATIONS: usize = 10_000;
+/// Runs that stand above a child.
+pub const MAX_CHILD_DEPTH: u32 = 32;
+/// Tags of a run.
+pub const MAX_TAGS: usize = 32;
 /// Requests and delays of one attempt that are open at once.
 pub const MAX_OPEN_EXCHANGES: usize = 1_000;
 /// A sleep: ten years of 365.25 days.
@@ -30,6 +34,9 @@ pub const DEFAULT_STEP_TIMEOUT_MS: u64 = 600_000;
 pub const DEFAULT_KEY_TTL_MS: u64 = 86_400_000;
 /// Recoveries of a run without progress before it is set aside.
 pub const MAX_RECOVERIES: u32 = 10;
+/// Attempts of a step in one epoch: more than a run's journal has room for. Their numbers in the n-th epoch after the first begin above
+/// n times as many.
+pub const ATTEMPTS_PER_EPOCH: u32 = 100_000;
 /// Memory of an instance, all of its linear memories together.
 pub const MAX_INSTANCE_MEMORY_BYTES: usize = 128 << 20;
 /// Table elements of an instance, all of its tables together.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::journal::entry::Restored;
 use stepwell_core::json::Json;
 use stepwell_core::run::{Finding, Granted, Mode, Refusal, Resolved, Retried, Retry, UnknownStep};
-use stepwell_store::{Answer as Kept, Status, StoreError};
+use stepwell_store::{Answer as Kept, Epoch, Status, StoreError};
 use tokio::sync::oneshot;
 
 use crate::clock::real_now_ms;
@@ -49,6 +50,10 @@ pub(crate) enum Ask {
         /// The number of entries with which it was replayed on the module that it is to go on with.
         on: Option<u64>,
         reason: String,
+        by: String,
+    },
+    NothingFollowed {
+        evidence: String,
         by: String,
     },
 }
@@ -253,7 +258,8 @@ impl Engine {
     }
 
     /// Takes a failed run up again, from the failure that ended it or another of its steps'. With a `digest` other than its own it
-    /// goes on with that module, if it replays clean on it so far.
+    /// goes on with that module, if it replays clean on it so far. Restorations of its database that it does not know it is told of
+    /// with that, whatever `retry` says.
     ///
     /// # Errors
     /// When there is no such run, when it has not failed, when no step's failure has ended it and there is no other module, when
@@ -262,7 +268,7 @@ impl Engine {
         &self,
         run: &RunRef,
         by: impl Into<Asker>,
-        retry: Retry,
+        mut retry: Retry,
         reason: &str,
     ) -> Result<Retried, AskError> {
         let Asker { by, keep } = by.into();
@@ -272,6 +278,10 @@ impl Engine {
             Some(digest) => Some(self.replays_back_on(run, digest, &retry).await?),
             None => None,
         };
+        // None begins while the directory is open.
+        let epochs = self.store().read().epochs(run.key).map_err(AskError::Store)?;
+        let restored = |epoch: Epoch| Restored { epoch: epoch.name, in_doubt: epoch.in_doubt, by: epoch.by };
+        retry.restored = epochs.into_iter().map(restored).collect();
         match self.said(run, Ask::Retry { retry, on, reason: reason.to_owned(), by }, keep).await? {
             Said::Retried(retried) => Ok(retried),
             _ => Err(another()),
@@ -285,6 +295,16 @@ impl Engine {
         machine.take_back(retry).map_err(AskError::Refused)?;
         same(self.replay(machine, Some(digest)).await.map_err(AskError::Failed)?)?;
         Ok(entries)
+    }
+
+    /// Records that a person has found out that nothing was done for a restored run after the copy but what its journal has:
+    /// steps that were unknown for no other reason are attempted, and later ones are not in doubt. [`Granted::Already`]: it is in
+    /// no doubt.
+    ///
+    /// # Errors
+    /// When there is no such run, when it has ended or its end is decided, or when it cannot be read or recorded.
+    pub async fn nothing_followed(&self, run: &RunRef, evidence: &str, by: &str) -> Result<Granted, AskError> {
+        self.ask(run, Ask::NothingFollowed { evidence: evidence.to_owned(), by: by.to_owned() }, None).await
     }
 
     /// The steps of a run whose outcome is unknown, and what was sent for them. Also of one that has ended.

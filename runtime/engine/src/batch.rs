@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use stepwell_core::journal::entry::{Entry, Record, RunOutcome};
 use stepwell_core::run::LogLine;
-use stepwell_store::{Answer, Append, LogPlace, LogRow, RunChange, RunKey, RunRow, Status, Store, Ticket};
+use stepwell_store::{
+    Answer, Append, Errand, LogPlace, LogRow, RunChange, RunKey, RunRow, Status, Store, Successor, Ticket,
+};
 
 use crate::points::Points;
 use crate::settings::Settings;
@@ -49,6 +51,8 @@ pub(crate) struct Writing {
     answer: Option<Answer>,
     /// What is handed over next takes a failed run up again.
     reopens: bool,
+    errands: Vec<Errand>,
+    successor: Option<Box<Successor>>,
     /// How many steps of unknown outcome the run has by what was handed over, and by what is about to be.
     unknown: (u32, u32),
     events: Vec<RunEvent>,
@@ -83,6 +87,8 @@ impl Writing {
             change: None,
             answer: None,
             reopens: false,
+            errands: Vec::new(),
+            successor: None,
             unknown: (row.unknown, row.unknown),
             events: Vec::new(),
             status: row.status,
@@ -130,6 +136,16 @@ impl Writing {
         self.answer = Some(answer);
     }
 
+    /// What the run does to another by the entry before: it is in the same commit.
+    pub(crate) fn errand(&mut self, errand: Errand) {
+        self.errands.push(errand);
+    }
+
+    /// The run that goes on for this one: it is in the same commit as its end.
+    pub(crate) fn successor(&mut self, successor: Successor) {
+        self.successor = Some(Box::new(successor));
+    }
+
     /// So many steps of the run have an unknown outcome.
     pub(crate) fn unknown(&mut self, unknown: u32) {
         self.unknown.1 = unknown;
@@ -150,6 +166,8 @@ impl Writing {
             && self.logs.is_empty()
             && self.change.is_none()
             && self.answer.is_none()
+            && self.errands.is_empty()
+            && self.successor.is_none()
             && self.unknown.0 == self.unknown.1
             && self.status_text.is_none()
     }
@@ -194,6 +212,8 @@ impl Writing {
         append.logs = std::mem::take(&mut self.logs);
         append.change = self.change.take();
         append.answer = self.answer.take();
+        append.errands = std::mem::take(&mut self.errands);
+        append.successor = self.successor.take();
         append.unknown = unknown;
         append.reopens = std::mem::take(&mut self.reopens);
         self.unknown.0 = self.unknown.1;
@@ -220,11 +240,12 @@ impl Writing {
     }
 }
 
-/// The status of a run that ended so, and its result or error as JSON.
-pub(crate) fn ended(outcome: &RunOutcome) -> (Status, String) {
-    let error = |error| serde_json::to_string(error).unwrap_or_else(|_| "null".to_owned());
+/// The status of a run that ended so, and its result or error as JSON; none where another goes on for it.
+pub(crate) fn ended(outcome: &RunOutcome) -> (Status, Option<String>) {
+    let error = |error| Some(serde_json::to_string(error).unwrap_or_else(|_| "null".to_owned()));
     match outcome {
-        RunOutcome::Succeeded(value) => (Status::Succeeded, value.to_string()),
+        RunOutcome::Succeeded(value) => (Status::Succeeded, Some(value.to_string())),
+        RunOutcome::Continued(_) => (Status::Succeeded, None),
         RunOutcome::Failed(failure) => (Status::Failed, error(failure)),
         RunOutcome::Cancelled(reason) => (Status::Cancelled, error(reason)),
         RunOutcome::Terminated(reason) => (Status::Terminated, error(reason)),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stepwell_core::contract::{AttemptRef, Exchange, Level, Operation, Request, RunOptions, StepOptions};
-use stepwell_core::error::{Code, Error};
+use stepwell_core::error::Error;
 use stepwell_core::json::Json;
 use stepwell_core::run::Machine;
 use stepwell_host::Commands;
@@ -33,10 +33,6 @@ impl Handle {
     }
 }
 
-fn not_offered<T>(what: &str) -> Result<T, Error> {
-    Err(Error::new(Code::Unsupported, format!("{what} is not offered by this version of Stepwell")).never_retried())
-}
-
 impl Commands for Handle {
     fn step_begin(&mut self, name: String, options: StepOptions) -> Result<Operation, Error> {
         let mut shared = self.lock();
@@ -56,12 +52,16 @@ impl Commands for Handle {
         shared.machine.wait_event(&name, timeout_ms, now)
     }
 
-    fn start_run(&mut self, _: String, _: Json, _: RunOptions) -> Result<Operation, Error> {
-        not_offered("a child run")
+    fn start_run(&mut self, workflow: String, input: Json, options: RunOptions) -> Result<Operation, Error> {
+        let mut shared = self.lock();
+        let now = shared.clock.now_ms();
+        shared.machine.start_run(&workflow, input, options, now)
     }
 
-    fn send_event(&mut self, _: String, _: String, _: Json) -> Result<Operation, Error> {
-        not_offered("an event to another run")
+    fn send_event(&mut self, run_id: String, name: String, payload: Json) -> Result<Operation, Error> {
+        let mut shared = self.lock();
+        let now = shared.clock.now_ms();
+        shared.machine.send_event(&run_id, &name, payload, now)
     }
 
     fn close(&mut self, operation: Operation) -> Result<(), Error> {
@@ -70,8 +70,10 @@ impl Commands for Handle {
         shared.machine.close(operation, now, random())
     }
 
-    fn continue_as_new(&mut self, _: Json) -> Result<(), Error> {
-        not_offered("continue-as-new")
+    fn continue_as_new(&mut self, input: Json) -> Result<(), Error> {
+        let mut shared = self.lock();
+        let now = shared.clock.now_ms();
+        shared.machine.continue_as_new(input, now)
     }
 
     fn step_finish(&mut self, attempt: AttemptRef, outcome: Result<Json, Error>) -> Result<(), Error> {

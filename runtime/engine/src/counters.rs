@@ -101,7 +101,8 @@ impl Counters {
             Record::Resumed => &self.recoveries,
             Record::Dispatched(_) => &self.requests,
             Record::Ended { outcome, .. } => match outcome {
-                RunOutcome::Succeeded(_) => &self.ended[0],
+                // As its row has it.
+                RunOutcome::Succeeded(_) | RunOutcome::Continued(_) => &self.ended[0],
                 RunOutcome::Failed(_) => &self.ended[1],
                 RunOutcome::Cancelled(_) => &self.ended[2],
                 RunOutcome::Terminated(_) => &self.ended[3],

@@ -107,14 +107,17 @@ async fn end_unread(engine: &Engine, key: RunKey, reason: &Error, question: &Que
     let outcome = RunOutcome::Terminated(reason.clone());
     let (status, text) = ended(&outcome);
     let mut change = RunChange::to(status, real_now_ms());
-    change.outcome = Some(text);
+    change.outcome = text;
     change.detail = Some("its journal could not be read: what it did is not known".to_owned());
     let said = Said::Granted(Granted::Now);
     let mut append = stepwell_store::Append::change(key, change);
     append.answer = question.kept(&said);
     let ticket = engine.store().append(append);
     match engine.store().durable(ticket).await {
-        Ok(()) => Ok(said),
+        Ok(()) => {
+            engine.notice_end(key);
+            Ok(said)
+        }
         Err(error) => Err(AskError::Store(error)),
     }
 }
@@ -167,6 +170,10 @@ impl Taken {
             by_hand: false,
             invocation: None,
             in_flight: InFlight::default(),
+            others: Vec::new(),
+            workflows: None,
+            run_key: row.run_key.clone(),
+            tags: row.tags.clone(),
             event: None,
             end: None,
             stop_at: None,
@@ -176,6 +183,9 @@ impl Taken {
             share: None,
             rebuilding: None,
         };
+        if row.links.cancel {
+            driver.parent_is_gone();
+        }
         for message in early.messages {
             driver.take(message);
         }

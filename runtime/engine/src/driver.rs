@@ -11,20 +11,24 @@
 mod asked;
 mod build;
 mod leave;
+mod others;
 mod rebuild;
+
+pub(crate) use leave::unknown_text;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stepwell_core::contract::{Event, Evidence, Exchange, Response};
+use stepwell_core::contract::{Definition, Event, Evidence, Exchange, Response};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::json::Json;
+use stepwell_core::journal::entry::Record;
 use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{INBOX_PAGE_BYTES, InboxEvent, RunChange, RunKey, StoreError};
+use stepwell_store::{INBOX_PAGE_BYTES, RunChange, RunKey, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use self::others::Other;
 use crate::ask::{Answer, Question};
 use crate::batch::{Writing, ended};
 use crate::clock::{random, real_now_ms};
@@ -52,6 +56,8 @@ pub(crate) enum Message {
     Ask(Question, Answer),
     /// The engine stops: the run is to be left where it is.
     Stop,
+    /// The run's parent has ended, or waits for it no longer: it is asked to cancel.
+    ParentGone,
     /// What was to be durable is not.
     StoreFailed(StoreError),
 }
@@ -95,6 +101,13 @@ pub(crate) struct Driver {
     pub(crate) by_hand: bool,
     pub(crate) invocation: Option<Invocation>,
     pub(crate) in_flight: InFlight,
+    /// Runs that are to be told of what this one has done to them, once that is durable.
+    pub(crate) others: Vec<Other>,
+    /// Of its module, once an instance was needed.
+    pub(crate) workflows: Option<Arc<Vec<Definition>>>,
+    /// Its run key and tags, for the run that goes on for it.
+    pub(crate) run_key: Option<String>,
+    pub(crate) tags: Vec<(String, String)>,
     pub(crate) event: Option<Event>,
     pub(crate) end: Option<End>,
     /// The engine stops: until this real time, attempts under way may come to their end. No other is started.
@@ -299,6 +312,7 @@ impl Driver {
                 self.want();
             }
             Message::Ask(question, answer) => self.asked(&question, answer),
+            Message::ParentGone => self.parent_is_gone(),
             Message::Stop => {
                 let grace = u64::try_from(self.engine.settings().stop_grace.as_millis()).unwrap_or(u64::MAX);
                 self.stop_at.get_or_insert(real_now_ms().saturating_add(grace));
@@ -318,7 +332,7 @@ impl Driver {
                 self.inbox = events.iter().map(|event| event.payload.len()).sum::<usize>() >= INBOX_PAGE_BYTES;
                 for event in events {
                     self.inbox_seen = event.number;
-                    match inbox_input(event) {
+                    match self.input(event) {
                         Ok(input) => self.handle(input),
                         Err(error) => tracing::error!(run = self.key, %error, "a part of the inbox is passed over"),
                     }
@@ -343,8 +357,10 @@ impl Driver {
         let outputs = {
             let machine = &mut self.shared.lock().machine;
             let outputs = machine.outputs();
-            let changes =
-                |output: &Output| matches!(output, Output::Append { entry, .. } if entry.record.may_change_unknown());
+            let doubt = machine.is_in_doubt();
+            let may_change =
+                |record: &Record| record.may_change_unknown() || doubt && matches!(record, Record::StepBegun(_));
+            let changes = |output: &Output| matches!(output, Output::Append { entry, .. } if may_change(&entry.record));
             // As it is after all of them; each step is looked at for this.
             if outputs.iter().any(changes) {
                 self.writing.unknown(machine.unknown_count());
@@ -357,6 +373,7 @@ impl Driver {
                     self.engine.counters().entry(&entry);
                     self.writing.entry(entry, bytes);
                 }
+                Output::Errand(errand) => self.errand(errand),
                 Output::Deliver(event) => self.event = Some(event),
                 Output::Send { exchange, request, key, not_after_ms, .. } => {
                     let after = self.writing.hand_over(real_now_ms());
@@ -376,12 +393,16 @@ impl Driver {
                 Output::Finished(outcome) => {
                     let (status, text) = ended(&outcome);
                     let mut change = RunChange::to(status, real_now_ms());
-                    change.outcome = Some(text);
+                    change.outcome = text;
                     // It stays listed what may have happened.
-                    change.detail = leave::unknown_text(&self.shared.lock().machine.unknown_steps());
+                    change.detail = unknown_text(&self.shared.lock().machine.unknown_steps());
                     self.invocation = None;
                     self.writing.change(change, Some(RunEvent::Ended(outcome)));
                     self.end = Some(End::Done);
+                    let machine = &self.shared.lock().machine;
+                    if machine.started().parent.is_some() || machine.has_children() {
+                        self.others.push(Other::End);
+                    }
                 }
                 Output::Stopped(mismatch) => {
                     let error = Error::new(Code::ReplayMismatch, mismatch.to_string()).never_retried();
@@ -391,14 +412,14 @@ impl Driver {
                 Output::Verified => {}
             }
         }
-        self.writing.hand_over_if_due(real_now_ms());
+        if self.others.is_empty() {
+            self.writing.hand_over_if_due(real_now_ms());
+        } else {
+            // Whoever waits for a reply waits for this commit.
+            let ticket = self.writing.hand_over(real_now_ms());
+            self.tell_others(ticket);
+        }
     }
-}
-
-/// What came to the inbox, as the machine is told it.
-fn inbox_input(event: InboxEvent) -> Result<Input, String> {
-    let payload = Json::parse(&event.payload).map_err(|error| error.to_string())?;
-    Ok(Input::Event { id: event.number, name: event.name, payload })
 }
 
 /// Until a real time, or for ever.

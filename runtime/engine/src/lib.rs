@@ -18,6 +18,7 @@ mod points;
 mod reach;
 mod recover;
 mod requests;
+mod restore;
 mod retention;
 mod runtime;
 mod settings;
@@ -37,12 +38,13 @@ pub use points::Observer;
 pub use points::{Moment, Points};
 pub use reach::Reach;
 pub use requests::Request;
+pub use restore::{InNewEpoch, RestoreAs, restore};
 pub use runtime::runtime;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
 pub use stepwell_core::run::{
-    Finding, Granted, KeyOfRetry, Refusal, Resolved, Retried, Retry, RunStatus, UnknownEffect, UnknownStep, VoidEffect,
-    found_error,
+    ErrandKind, Finding, Granted, KeyOfRetry, Refusal, Resolved, Retried, Retry, RunStatus, UnknownEffect, UnknownStep,
+    VoidEffect, VoidErrand, found_error,
 };
 pub use stepwell_host::{Host, HostSettings, http};
 pub use stepwell_store as store;

@@ -23,7 +23,7 @@ use crate::settings::Settings;
 #[derive(Clone)]
 pub(crate) struct Loaded {
     pub(crate) module: Module,
-    pub(crate) workflows: Vec<Definition>,
+    pub(crate) workflows: Arc<Vec<Definition>>,
 }
 
 /// Modules that are kept ready. Others are read from the folder of compiled modules when they are needed again; runs that are live
@@ -88,7 +88,7 @@ async fn load(host: &Host, bytes: Vec<u8>, settings: &Settings) -> Result<Loaded
     let deadline = TurnDeadline { budget: settings.workflow_turn, at: None };
     let workflows = module.describe(host, deadline).await.map_err(|error| error.to_error())?;
     check(&workflows)?;
-    Ok(Loaded { module, workflows })
+    Ok(Loaded { module, workflows: Arc::new(workflows) })
 }
 
 /// Compiles on a thread of its own. There is no way to stop it: a module that takes too long is refused, and the thread, on which
@@ -189,10 +189,25 @@ fn declared(workflow: &Definition) -> Result<(), Error> {
     Ok(())
 }
 
+/// A workflow as the stored description of its module has it: what a run of it begins with.
+pub(crate) fn described(description: &str, workflow: &str) -> Option<Definition> {
+    let description: Value = serde_json::from_str(description).ok()?;
+    let found = description["workflows"].as_array()?.iter().find(|found| found["name"] == workflow)?;
+    Some(Definition {
+        name: workflow.to_owned(),
+        retry: serde_json::from_value(found["retry"].clone()).ok()?,
+        step_timeout_ms: found["stepTimeoutMs"].as_u64(),
+        run_timeout_ms: found["runTimeoutMs"].as_u64(),
+        input_schema: None,
+        destinations: Vec::new(),
+        secrets: Vec::new(),
+    })
+}
+
 /// What a module has and may do, as it is stored and shown.
 pub(crate) fn description(loaded: &Loaded, instance_memory_bytes: usize) -> Value {
     let retry = |fields: &RetryFields| serde_json::to_value(fields).unwrap_or(Value::Null);
-    let all = &loaded.workflows;
+    let all = &loaded.workflows[..];
     let workflows: Vec<Value> = all
         .iter()
         .map(|workflow| {

@@ -3,12 +3,14 @@
 //! Only small columns are read, and no journal: a run that sleeps costs a place in the set of timers until it is due.
 
 use stepwell_core::error::Error;
-use stepwell_store::{Status, Unfinished};
+use stepwell_store::{RunFilter, Status, Unfinished};
 
 use crate::clock::real_now_ms;
+use crate::driver::Message;
 use crate::effects::store_error;
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
+use crate::start::RunRef;
 
 impl Engine {
     /// Takes up every run that was under way when its process ended, and arms the timers of those that wait. What came for a run
@@ -23,6 +25,9 @@ impl Engine {
         }
         let now_ms = real_now_ms();
         for run in &runs {
+            if run.cancel {
+                self.tell(run.key, Message::ParentGone);
+            }
             if goes_on(run, now_ms) {
                 self.wake(run.key);
             } else if let (Status::Waiting | Status::Queued | Status::Blocked, Some(at_ms)) =
@@ -30,6 +35,29 @@ impl Engine {
                 && (run.status != Status::Waiting || !planted(Fault::ForgetTimers))
             {
                 self.arm(at_ms, run.key);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for the open runs below one: for a process that drives that one alone. A run that waits is woken to see what for.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn recover_children(&self, run: &RunRef) -> Result<(), Error> {
+        let mut above = vec![run.id.clone()];
+        while let Some(parent) = above.pop() {
+            let filter = RunFilter { parent: Some(parent), open: true, limit: u32::MAX, ..RunFilter::default() };
+            for child in self.store().read().runs(&filter).map_err(|error| store_error(&error))?.runs {
+                if child.links.cancel {
+                    self.tell(child.key, Message::ParentGone);
+                }
+                match (child.status, child.wake_at_ms) {
+                    (Status::Running | Status::Waiting, _) | (Status::Queued, None) => self.wake(child.key),
+                    (Status::Queued | Status::Blocked, Some(at_ms)) => self.arm(at_ms, child.key),
+                    _ => {}
+                }
+                above.push(child.run);
             }
         }
         Ok(())

@@ -59,14 +59,24 @@ impl Engine {
         let (name, payload) = (name.to_owned(), payload.to_string());
         let event = NewEvent { run, name, payload, dedup: request.dedup };
         let delivered = self.put_into_inbox(event, request.answer).await?;
-        if !self.message(run, Message::Inbox) {
-            let row = self.store().read().run_by_number(run)?;
-            // What is paused stays so, and what has not begun; what waits is woken to see whether it waited for this.
-            if row.is_some_and(|row| takes_events(&row)) {
-                self.wake(run);
+        if !self.message(run, Message::Inbox)
+            && let Some(row) = self.store().read().run_by_number(run)?
+        {
+            // Where it has ended, the event is with the one that goes on for it.
+            match &row.links.last {
+                Some(last) => self.notice(last),
+                None => self.notice_inbox(&row),
             }
         }
         Ok(delivered)
+    }
+
+    /// Something has come to a run's inbox. What is paused stays so, and what has not begun; what waits is woken to see whether it
+    /// waited for this.
+    pub(crate) fn notice_inbox(&self, row: &RunRow) {
+        if !self.message(row.key, Message::Inbox) && takes_events(row) {
+            self.wake(row.key);
+        }
     }
 
     /// [`Engine::deliver`] for whoever needs no more than the run's own errors.

@@ -1,8 +1,9 @@
 //! Starting a run.
 
+use stepwell_core::contract::Definition;
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
-use stepwell_core::journal::entry::Started as StartedEntry;
+use stepwell_core::journal::entry::{Parent, Started as StartedEntry};
 use stepwell_core::json::Json;
 use stepwell_core::limits;
 use stepwell_core::policy::retry::RetryPolicy;
@@ -53,6 +54,57 @@ impl StartRun {
             delay_ms: 0,
             retry_of: None,
         }
+    }
+}
+
+/// A run that begins, whoever starts it.
+pub(crate) struct Begun {
+    pub(crate) run: RunId,
+    /// In ms since the Unix epoch.
+    pub(crate) at_ms: u64,
+    pub(crate) digest: Digest,
+    pub(crate) input: Json,
+    pub(crate) run_timeout_ms: Option<u64>,
+    pub(crate) run_key: Option<String>,
+    pub(crate) tags: Vec<(String, String)>,
+    pub(crate) parent: Option<Parent>,
+    /// The run that it goes on for.
+    pub(crate) continues: Option<RunId>,
+    /// What it has in its journal after its first entry, when it is a run's doing that is in doubt.
+    pub(crate) doubt: Option<Vec<u8>>,
+}
+
+impl Begun {
+    /// As the store is to keep it, with the workflow's policies. It begins at once.
+    pub(crate) fn of(self, workflow: &Definition) -> Result<NewRun, Error> {
+        let invalid = |text: String| Error::new(Code::InvalidPolicy, text).never_retried();
+        let retry = RetryPolicy::default().overridden(&workflow.retry).map_err(|e| invalid(e.to_string()))?;
+        let first = Machine::first_entry(
+            self.at_ms,
+            StartedEntry {
+                run: self.run.clone(),
+                workflow: workflow.name.clone(),
+                digest: self.digest.clone(),
+                input: self.input,
+                retry,
+                step_timeout_ms: workflow.step_timeout_ms,
+                deadline_ms: self.run_timeout_ms.map(|ms| self.at_ms.saturating_add(ms)),
+                parent: self.parent,
+                continues: self.continues,
+            },
+        );
+        Ok(NewRun {
+            run: self.run,
+            workflow: workflow.name.clone(),
+            digest: self.digest,
+            run_key: self.run_key,
+            created_at_ms: self.at_ms,
+            first: std::iter::once(first).chain(self.doubt).collect(),
+            inbox: Vec::new(),
+            tags: self.tags,
+            retry_of: None,
+            begins_at_ms: None,
+        })
     }
 }
 
@@ -108,32 +160,24 @@ impl Engine {
                 format!("the run would be over before it begins: delayMs is {}, runTimeoutMs {ms}", start.delay_ms);
             return Err(Error::new(Code::InvalidArgument, text).never_retried());
         }
-        let retry = RetryPolicy::default().overridden(&workflow.retry).map_err(|e| invalid(e.to_string()))?;
         let now_ms = real_now_ms();
-        let id = RunId::new(format!("run_{}", uuid::Uuid::now_v7().simple()));
-        let first = Machine::first_entry(
-            now_ms,
-            StartedEntry {
-                run: id.clone(),
-                workflow: workflow.name.clone(),
-                digest: start.digest.clone(),
-                input: start.input,
-                retry,
-                step_timeout_ms: workflow.step_timeout_ms,
-                deadline_ms: run_timeout_ms.map(|ms| now_ms.saturating_add(ms)),
-            },
-        );
-        Ok(NewRun {
-            run: id,
-            workflow: workflow.name,
+        let begun = Begun {
+            run: RunId::new(format!("run_{}", uuid::Uuid::now_v7().simple())),
+            at_ms: now_ms,
             digest: start.digest,
+            input: start.input,
+            run_timeout_ms,
             run_key: start.run_key,
-            created_at_ms: now_ms,
-            first: vec![first],
-            inbox: start.events.into_iter().map(|(name, payload)| (name, payload.to_string())).collect(),
             tags: start.tags,
+            parent: None,
+            continues: None,
+            doubt: None,
+        };
+        Ok(NewRun {
+            inbox: start.events.into_iter().map(|(name, payload)| (name, payload.to_string())).collect(),
             retry_of: start.retry_of,
             begins_at_ms: (start.delay_ms > 0).then(|| now_ms.saturating_add(start.delay_ms)),
+            ..begun.of(&workflow)?
         })
     }
 

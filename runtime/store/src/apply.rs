@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::errands;
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, Rows};
-use crate::rows::{Append, Delivered, NewEvent, NewModule, NewRun, RunChange, RunKey, Started};
+use crate::rows::{Append, Delivered, InboxEvent, NewEvent, NewModule, NewRun, RunChange, RunKey, Started};
 use crate::status::Status;
 use crate::submission::{Action, Kept, Submission};
 use crate::submit::{is_held, submit};
@@ -26,7 +27,8 @@ impl Write {
             Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
             Self::Append(batch) => {
                 let rows = [batch.change.is_some(), batch.unknown.is_some(), batch.answer.is_some()];
-                batch.entries.len() + batch.logs.len() + rows.into_iter().filter(|row| *row).count()
+                let others = 2 * batch.errands.len() + usize::from(batch.successor.is_some());
+                batch.entries.len() + batch.logs.len() + others + rows.into_iter().filter(|row| *row).count()
             }
             Self::Event(_) | Self::Module(_) => 1,
             Self::Submit(submission) => submission.actions.iter().map(Action::records).sum::<usize>() + 1,
@@ -145,11 +147,18 @@ fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result
         rows.add_entries(run, head.next_seq, &batch.entries)?;
         head.next_seq += batch.entries.len() as u64;
     }
+    if batch.reopens {
+        errands::reopened(rows, run)?;
+    }
+    errands::run(rows, heads, run, &batch.errands)?;
     for row in &batch.logs {
         rows.add_log(run, row)?;
     }
     if let Some(change) = &batch.change {
         change_run(rows, run, change, &mut head)?;
+        if change.status.is_finished() {
+            errands::ended(rows, heads, run, change, batch.successor.as_deref())?;
+        }
     }
     if let Some(unknown) = batch.unknown {
         rows.set_unknown(run, unknown)?;
@@ -205,18 +214,36 @@ pub(crate) fn deliver(
     heads: &mut Heads,
     event: &NewEvent,
 ) -> std::result::Result<Delivered, Refusal> {
-    let run = event.run;
-    let head = heads.get(rows, run)?.ok_or(Refusal::Rule(StoreError::NoSuchRun(run)))?;
     // A repetition is answered before the run's end is looked at: the first one came in time.
-    if let Some(dedup) = &event.dedup
-        && let Some(first) = rows.event_by_dedup(run, dedup)?
-    {
+    if let Some(first) = repeated(rows, heads, event)? {
         return Ok(Delivered { number: first.number, repeated: true });
     }
+    let run = errands::current(rows, heads, event.run)?;
+    let head = heads.get(rows, run)?.ok_or(Refusal::Rule(StoreError::NoSuchRun(run)))?;
     if head.status.is_finished() {
         return Err(Refusal::Rule(StoreError::Finished { run, status: head.status }));
     }
     let number = rows.last_event(run)? + 1;
-    rows.add_event(number, event)?;
+    if run == event.run {
+        rows.add_event(number, event)?;
+    } else {
+        rows.add_event(number, &NewEvent { run, ..event.clone() })?;
+    }
     Ok(Delivered { number, repeated: false })
+}
+
+/// The first event with this one's key, of the run or of those that went on for it.
+pub(crate) fn repeated(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> Result<Option<InboxEvent>> {
+    let Some(dedup) = &event.dedup else { return Ok(None) };
+    let mut run = event.run;
+    loop {
+        let first = rows.event_by_dedup(run, dedup)?;
+        if first.is_some() || heads.get(rows, run)?.is_none_or(|head| !head.status.is_finished()) {
+            return Ok(first);
+        }
+        match rows.link(run)?.continued_as {
+            Some(next) => run = next,
+            None => return Ok(None),
+        }
+    }
 }

@@ -54,7 +54,8 @@ pub enum StoreError {
     #[error(
         "the database has {found} of {acknowledged} rows that were durable: it is an older copy, or a part of it was lost (with its \
          write-ahead log, or by the disk). Effects of runs may have happened that it knows nothing of, and would happen again. Put the newest \
-         copy back, with stepwell.db-wal where there is one; or delete {} to go on with what there is",
+         copy back, with stepwell.db-wal where there is one; or go on from what there is with `stepwell restore FILE --replace`, which \
+         says so to every run. (The number is in {})",
         mark.display()
     )]
     Behind {
@@ -65,6 +66,16 @@ pub enum StoreError {
         /// The file that says so.
         mark: PathBuf,
     },
+
+    /// A copy is to be restored where a database is. Nothing has been touched.
+    #[error(
+        "there is a database in {} already: restore into another directory, or give --replace, which keeps what is there beside it",
+        .0.display()
+    )]
+    Occupied(PathBuf),
+    /// A copy is to be written where something is. It has not been touched.
+    #[error("{} is there already: choose another name", .0.display())]
+    Exists(PathBuf),
 
     // Of the disk: everything in the commit is lost, and works again once the cause is gone.
     /// No room left.

@@ -5,6 +5,7 @@
 use stepwell_core::ids::{Digest, RunId};
 
 use crate::error::Result;
+use crate::links::{Link, Reply};
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
 use crate::status::Status;
 use crate::store::Reads;
@@ -32,6 +33,17 @@ pub struct Head {
     pub next_seq: u64,
     /// Its row in the table of timers.
     pub wake_at_ms: Option<u64>,
+}
+
+/// A run that another has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// The run.
+    pub run: RunKey,
+    /// Where it stands.
+    pub status: Status,
+    /// Its result or error, JSON.
+    pub outcome: Option<String>,
 }
 
 /// The rows within a transaction. Lookups see what the transaction has written.
@@ -64,6 +76,22 @@ pub trait Rows {
     fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>>;
     /// Adds an event.
     fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()>;
+    /// Adds what became of an operation on another run to the inbox of the run that has it.
+    fn add_reply(&mut self, run: RunKey, number: u64, op: u32, reply: Reply, payload: &str) -> Result<()>;
+    /// Events of the inbox with these numbers, and all after `seen`, in order. No replies.
+    fn events_left(&mut self, run: RunKey, numbers: &[u64], seen: u64) -> Result<Vec<NewEvent>>;
+    /// How the run hangs together with others; nothing where it does not.
+    fn link(&mut self, run: RunKey) -> Result<Link>;
+    /// Writes it.
+    fn put_link(&mut self, run: RunKey, link: &Link) -> Result<()>;
+    /// The last of the runs that have gone on for one another after this first one.
+    fn last_after(&mut self, first: RunKey) -> Result<Option<RunKey>>;
+    /// The runs that this one has started and that have not ended, in the order of their starts.
+    fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>>;
+    /// The runs that this one has started, the latest first.
+    fn children(&mut self, run: RunKey) -> Result<Vec<Child>>;
+    /// The run has no run key any more.
+    fn release_run_key(&mut self, run: RunKey) -> Result<()>;
     /// Adds a module unless it is known; whether it was new.
     fn add_module(&mut self, module: &NewModule) -> Result<bool>;
     /// Marks a run, so that it is found by it. The mark is kept with the run's own row as well.

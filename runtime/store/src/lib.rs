@@ -13,12 +13,14 @@
 //! goes on: that is the core's and the engine's.
 
 mod apply;
+mod errands;
 mod error;
 pub mod fault;
 mod group;
 mod grouped;
 mod histogram;
 pub mod ledger;
+mod links;
 mod memory;
 mod pending;
 mod rows;
@@ -35,13 +37,17 @@ pub use error::{Result, StoreError};
 pub use group::Gather;
 pub use grouped::Grouped;
 pub use histogram::{BOUNDS_US, Counted, Histogram};
+pub use links::{Errand, Link, Links, Reply, Successor};
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
 pub use rows::{
-    Append, Delivered, EndedRun, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunChange,
-    RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
+    Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun,
+    RunChange, RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
-pub use sqlite::{Durability, SqliteLedger, SqliteOptions, SqliteReads, read_only};
+pub use sqlite::{
+    Copied, Durability, Restoration, Restored, RunInCopy, SqliteLedger, SqliteOptions, SqliteReads, back_up, read_only,
+    restore,
+};
 pub use status::{Status, UnknownStatus};
 pub use store::{ClientReads, INBOX_PAGE_BYTES, Latencies, Reads, Store};
 pub use submission::{Action, Active, Answer, Kept, Submission, Token};

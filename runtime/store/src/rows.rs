@@ -4,6 +4,7 @@
 
 use stepwell_core::ids::{Digest, RunId};
 
+use crate::links::{Errand, Links, Successor};
 use crate::status::Status;
 use crate::submission::Answer;
 
@@ -33,6 +34,17 @@ pub struct NewRun {
     pub begins_at_ms: Option<u64>,
     /// The run that it is started in the place of.
     pub retry_of: Option<RunId>,
+}
+
+/// An epoch of the database, begun by restoring it from a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Epoch {
+    /// Its name, which no other has.
+    pub name: String,
+    /// What was done after the copy was made is not known.
+    pub in_doubt: bool,
+    /// Who restored it.
+    pub by: String,
 }
 
 /// What became of a start.
@@ -68,6 +80,10 @@ pub struct Append {
     /// What a client is answered who asked for this, under its key. An answer that the key holds already stays: the batch is true of
     /// its run all the same.
     pub answer: Option<Answer>,
+    /// What the run does to others by these entries, in order.
+    pub errands: Vec<Errand>,
+    /// The run that goes on for this one, which ends by this batch.
+    pub successor: Option<Box<Successor>>,
     /// This takes up a failed run again. Without it a run that has ended takes nothing; other ends take nothing at all.
     /// A run that was stopped by a refused batch has to be recovered first.
     pub reopens: bool,
@@ -95,6 +111,8 @@ impl Append {
             change: None,
             unknown: None,
             answer: None,
+            errands: Vec::new(),
+            successor: None,
             reopens: false,
         }
     }
@@ -205,6 +223,8 @@ pub struct RunRow {
     pub created_at_ms: u64,
     /// When its status was last written.
     pub changed_at_ms: u64,
+    /// How it hangs together with other runs.
+    pub links: Links,
 }
 
 /// Some runs, and those that should be among them but cannot be read.
@@ -227,6 +247,8 @@ pub struct Unfinished {
     pub wake_at_ms: Option<u64>,
     /// Something is in its inbox that it has not seen.
     pub unseen: bool,
+    /// Its parent has asked it to cancel.
+    pub cancel: bool,
 }
 
 /// A run that has ended, as far as whoever may take it away has to know.
@@ -264,6 +286,8 @@ pub struct RunFilter {
     pub workflow: Option<String>,
     /// Only the run with this run key.
     pub run_key: Option<String>,
+    /// Only runs that this one has started.
+    pub parent: Option<RunId>,
     /// Only runs that have not ended.
     pub open: bool,
     /// Only runs that have steps of unknown outcome.
@@ -286,6 +310,7 @@ impl Default for RunFilter {
             status: None,
             workflow: None,
             run_key: None,
+            parent: None,
             open: false,
             unknown: false,
             tags: Vec::new(),
@@ -319,15 +344,17 @@ pub struct Delivered {
     pub repeated: bool,
 }
 
-/// An event in a run's inbox.
+/// An event in a run's inbox, or what became of one of its operations on other runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxEvent {
     /// Its place, from 1, without gaps.
     pub number: u64,
-    /// Its name.
+    /// Its name; that of a [`Reply`](crate::Reply) where it is one.
     pub name: String,
     /// JSON.
     pub payload: String,
+    /// The operation that it replies to; none for an event.
+    pub reply_to: Option<u32>,
 }
 
 /// A module to keep.

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::histogram::Counted;
 use crate::pending::{Pending, Ticket};
 use crate::rows::{
-    Append, Delivered, EndedRun, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun, RunFilter,
-    RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
+    Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun,
+    RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
 use crate::status::Status;
 use crate::submission::{Active, Answer, Kept, Submission, Token};
@@ -144,6 +144,12 @@ pub trait Reads: ClientReads {
     /// # Errors
     /// See [`Reads`].
     fn run_by_number(&self, run: RunKey) -> Result<Option<RunRow>>;
+
+    /// The epochs that began by restoring the database while it had this run, the earliest first.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn epochs(&self, run: RunKey) -> Result<Vec<Epoch>>;
 
     /// Runs, the latest first. No journal is read for it.
     ///

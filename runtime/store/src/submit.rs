@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use stepwell_core::ids::Digest;
 use stepwell_core::policy::idempotency;
 
-use crate::apply::{Heads, Refusal, add, deliver};
+use crate::apply::{Heads, Refusal, add, deliver, repeated};
+use crate::errands;
 use crate::error::{Result, StoreError};
 use crate::ledger::Rows;
 use crate::rows::{NewEvent, NewRun, RunKey};
@@ -114,17 +115,14 @@ fn need_of(rows: &mut dyn Rows, digest: &Digest) -> Result<Option<String>> {
 }
 
 fn check_event(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std::result::Result<(), Refusal> {
-    let Some(head) = heads.get(rows, event.run)? else { return rule(StoreError::NoSuchRun(event.run)) };
-    let first = match &event.dedup {
-        Some(dedup) => rows.event_by_dedup(event.run, dedup)?,
-        None => None,
-    };
-    match first {
+    let run = errands::current(rows, heads, event.run)?;
+    let Some(head) = heads.get(rows, run)? else { return rule(StoreError::NoSuchRun(run)) };
+    match repeated(rows, heads, event)? {
         Some(first) => {
             let same = (&first.name, &first.payload) == (&event.name, &event.payload);
             if same { Ok(()) } else { rule(StoreError::EventDiffers) }
         }
-        None if head.status.is_finished() => rule(StoreError::Finished { run: event.run, status: head.status }),
+        None if head.status.is_finished() => rule(StoreError::Finished { run, status: head.status }),
         None => Ok(()),
     }
 }
@@ -156,7 +154,7 @@ fn keep(rows: &mut dyn Rows, heads: &mut Heads, action: &Action, kept: &mut Kept
         Action::Start(run) => kept.runs.push(add(rows, heads, run)?),
         Action::Event(event) => kept.events.push(deliver(rows, heads, event)?),
         Action::AddModule(module) => kept.modules.push(rows.add_module(module)?),
-        Action::ForgetRun { run, ended } => kept.forgotten.push(forget(rows, *run, *ended)?),
+        Action::ForgetRun { run, ended } => kept.forgotten.push(forget(rows, heads, *run, *ended)?),
         Action::ForgetRows { most } => kept.more.push(rows.forget_rows(*most)?),
         Action::ForgetAnswers { before_ms, most } => kept.more.push(rows.forget_answers(*before_ms, *most)?),
         other => keep_row(rows, other)?,
@@ -165,15 +163,16 @@ fn keep(rows: &mut dyn Rows, heads: &mut Heads, action: &Action, kept: &mut Kept
 }
 
 /// Whether the run is taken away. It has ended, and takes nothing more; that a failed one is taken up is looked for here too, since its
-/// end is then another.
-fn forget(rows: &mut dyn Rows, run: RunKey, (status, ended_ms): (Status, u64)) -> Result<bool> {
+/// end is then another. Those that need it keep it ([`errands::goes`]).
+fn forget(rows: &mut dyn Rows, heads: &mut Heads, run: RunKey, (status, ended_ms): (Status, u64)) -> Result<bool> {
     let Some(stands) = rows.ended(run)? else { return Ok(false) };
     let as_it_was = stands.status == status && stands.ended_at_ms == ended_ms;
     // The newest is the measure of all that come: no number is given twice.
     if !as_it_was || stands.has_unknown || stands.is_newest {
         return Ok(false);
     }
-    rows.forget_run(run)?;
+    let Some(going) = errands::goes(rows, heads, run)? else { return Ok(false) };
+    going.into_iter().try_for_each(|run| rows.forget_run(run))?;
     Ok(true)
 }
 

@@ -5,7 +5,8 @@ use stepwell_core::contract::{EffectClass, Evidence, RetryFields};
 use stepwell_core::error::{Cause, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, ChildBegun, Dispatched, Entry, Next, Record, RecordedAnswer, Reply, Resolution, Restored,
+    RunOutcome, Started, StepBegun,
 };
 use stepwell_core::json::Json;
 use stepwell_core::policy::retry::{MAX_DELAY_MS, RetryPolicy};
@@ -126,6 +127,8 @@ pub fn started(u: &mut Unstructured<'_>) -> Result<Started> {
         retry: policy(u)?,
         step_timeout_ms: if u.arbitrary()? { Some(ms(u, 86_399_999)?.max(1)) } else { None },
         deadline_ms: if u.ratio(1, 8)? { Some(crate::machine::START_MS + ms(u, 0xffff_ffff)?) } else { None },
+        parent: None,
+        continues: None,
     })
 }
 
@@ -171,6 +174,19 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
         }),
         2 => Record::SleepBegun { op, ms: u.arbitrary()?, due_ms: u.arbitrary()? },
         3 => Record::WaitBegun { op, name: text(u)?, due_ms: u.arbitrary()? },
+        4 if u.ratio(1, 3)? => Record::ChildBegun(Box::new(ChildBegun {
+            op,
+            run: RunId::new(text(u)?),
+            workflow: text(u)?,
+            input: json(u)?,
+            detached: u.arbitrary()?,
+            abandoned: u.arbitrary()?,
+            run_key: if u.arbitrary()? { Some(text(u)?) } else { None },
+            tags: if u.arbitrary()? { vec![(text(u)?, text(u)?)] } else { Vec::new() },
+        })),
+        4 if u.ratio(1, 4)? => Record::ChildBegunAgain { op, run: RunId::new(text(u)?) },
+        4 if u.ratio(1, 3)? => Record::ContinuedAsNew { input: json(u)? },
+        4 if u.arbitrary()? => Record::SendBegun { op, to: RunId::new(text(u)?), name: text(u)?, payload: json(u)? },
         4 => Record::Closed { op },
         5 => Record::Delivered { op },
         6 => Record::CancelDelivered,
@@ -181,8 +197,12 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
         11 => Record::TimerFired { op },
         12 => Record::EventArrived { id: u.arbitrary()?, name: text(u)?, payload: json(u)? },
         13 => asked(u, op)?,
-        14 => match u.int_in_range(0..=2)? {
+        14 => match u.int_in_range(0..=6)? {
             0 => Record::Resumed,
+            3 => Record::ReplyArrived { id: u.arbitrary()?, op, reply: Reply::Succeeded(json(u)?) },
+            4 => Record::ReplyArrived { id: u.arbitrary()?, op, reply: Reply::Failed(error(u)?) },
+            5 => Record::Restored(Restored { epoch: text(u)?, in_doubt: u.arbitrary()?, by: text(u)? }),
+            6 => Record::NothingFollowed { evidence: text(u)?, by: text(u)? },
             1 => Record::WaitExpired { op },
             _ => Record::Repinned { digest: Digest::of(b"another") },
         },
@@ -224,7 +244,8 @@ fn outcome(u: &mut Unstructured<'_>) -> Result<AttemptOutcome> {
 }
 
 fn run_outcome(u: &mut Unstructured<'_>) -> Result<RunOutcome> {
-    Ok(match u.int_in_range(0..=3)? {
+    Ok(match u.int_in_range(0..=4)? {
+        4 => RunOutcome::Continued(RunId::new(text(u)?)),
         0 => RunOutcome::Succeeded(json(u)?),
         1 => RunOutcome::Failed(error(u)?),
         2 => RunOutcome::Terminated(error(u)?),

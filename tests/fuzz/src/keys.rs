@@ -18,17 +18,18 @@ pub fn keys(data: &[u8]) {
     let mut u = Unstructured::new(data);
     while !u.is_empty() {
         let Ok((run, step, n)) = place(&mut u) else { return };
+        let epoch = [None, Some("7f"), Some("80")][n as usize % 3];
         for (key, what) in [
-            (operation_key(&run, &step), format!("operation {run} {step:?}")),
-            (idempotency_key(&run, &step, n), format!("attempt {n} {run} {step:?}")),
-            (effect_key(&run, &step, n), format!("effect {n} {run} {step:?}")),
+            (operation_key(&run, &step, epoch), format!("operation {run} {step:?} {epoch:?}")),
+            (idempotency_key(&run, &step, epoch, n), format!("attempt {n} {run} {step:?} {epoch:?}")),
+            (effect_key(&run, &step, epoch, n), format!("effect {n} {run} {step:?} {epoch:?}")),
         ] {
             assert!((1..=255).contains(&key.len()) && is_valid_custom(&key), "{key:?}");
             assert!(!key.contains(' '), "{key:?}");
             let first = seen.entry(key.clone()).or_insert_with(|| what.clone());
             assert_eq!(*first, what, "both have the key {key}");
         }
-        let uncut = operation_key(&run, &step);
+        let uncut = operation_key(&run, &step, None);
         if !uncut.contains('!') {
             name_is_in(&uncut, &run, &step);
         }

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use stepwell_core::contract::{Evidence, Exchange};
 use stepwell_core::ids::{Digest, RunId};
-use stepwell_core::journal::entry::Started;
+use stepwell_core::journal::entry::{Restored, Started};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
 use stepwell_core::policy::retry::RetryPolicy;
@@ -25,10 +25,14 @@ use crate::store::Store;
 use crate::truth::Truth;
 use crate::world::World;
 use crate::{Failure, Stats, report};
+use mail::Others;
+use restore::Disaster;
 
 mod ask;
 mod life;
+mod mail;
 mod pump;
+mod restore;
 mod retry;
 
 /// When runs begin, in ms since the Unix epoch.
@@ -51,15 +55,17 @@ pub struct Driver {
     epoch: u32,
     /// Deliveries to workflow code in this instance.
     delivered: usize,
-    /// Events from outside: when, and the name. Their number is their place, from 1.
-    inbox: Vec<(u64, &'static str)>,
-    given: u64,
+    others: Others,
     /// The instance was dropped while the run waited.
     parked: bool,
     /// What people ask: when, in ms since the Unix epoch.
     asks: Vec<(u64, Ask)>,
     /// How much of it they were answered.
     asked: usize,
+    /// The database is copied, lost, and restored from the copy.
+    disaster: Option<Disaster>,
+    /// The restorations that the database has behind it.
+    restorations: Vec<Restored>,
     /// When difficulties end, in ms since the Unix epoch.
     calm_ms: u64,
     /// Requests whose keys died before they could leave.
@@ -71,6 +77,8 @@ pub struct Driver {
     durable_logs: BTreeMap<(u64, u32), String>,
     stats: Stats,
 }
+
+pub(crate) use mail::Mail;
 
 /// How it goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +119,8 @@ impl Driver {
                 retry: RetryPolicy::default(),
                 step_timeout_ms: None,
                 deadline_ms: program.run_timeout_ms.map(|ms| START_MS + ms),
+                parent: None,
+                continues: None,
             },
         );
         let store = Store::new(first);
@@ -122,12 +132,15 @@ impl Driver {
             rng: next(),
             notes: Vec::new(),
             violations: Vec::new(),
+            takes: BTreeMap::new(),
             traps: true,
         }));
         let mut rng = next();
+        let events = program.events.iter().enumerate();
+        let post: BTreeMap<_, _> = events.map(|(n, (at, name))| ((START_MS + at, n), Mail::Event(name))).collect();
         Self {
             seed,
-            inbox: program.events.iter().map(|(at, name)| (START_MS + at, *name)).collect(),
+            others: Others::new(post),
             guest: None,
             program: program.clone(),
             store,
@@ -137,10 +150,11 @@ impl Driver {
             truth: Truth::default(),
             epoch: 0,
             delivered: 0,
-            given: 0,
             parked: false,
             asks: program.asks.iter().map(|(at, ask)| (START_MS + at, *ask)).collect(),
             asked: 0,
+            disaster: Disaster::at_random(&mut next()),
+            restorations: Vec::new(),
             calm_ms: START_MS + rng.random_range(0..300_000),
             refused: Vec::new(),
             crashes_left: rng.random_range(0..20),
@@ -168,7 +182,8 @@ impl Driver {
                 }
                 // Its end is visible once it is durable; a crash may come before.
                 if self.flush() == Flow::Moved {
-                    if self.retry()? {
+                    let retried_first = self.chance(0.5);
+                    if retried_first && self.retry()? || self.restore()? || !retried_first && self.retry()? {
                         continue;
                     }
                     return self.over();
@@ -176,7 +191,7 @@ impl Driver {
                 self.crash()?;
                 continue;
             }
-            if flow == Flow::Still && !self.wait()? {
+            if flow == Flow::Still && !self.wait()? && !self.restore()? {
                 return self.over();
             }
         }
@@ -190,6 +205,10 @@ impl Driver {
         }
         if self.chance(0.15) && self.flush() == Flow::Crashed {
             return self.crash();
+        }
+        self.copy_when_due();
+        if self.is_lost_now() && self.restore()? {
+            return Ok(Flow::Crashed);
         }
         if self.chance(0.3) {
             let ms = self.rng.random_range(0..4);
@@ -240,14 +259,7 @@ impl Driver {
         if self.chance(0.15) {
             return came;
         }
-        while let Some(&(_, name)) = self.inbox.get(self.given as usize).filter(|(at, _)| *at <= now_ms) {
-            came = true;
-            self.given += 1;
-            let id = self.given;
-            // It is a number in braces.
-            let payload = Json::parse(&format!("{{\"event\":{id}}}")).unwrap_or_else(|_| Json::null());
-            self.handle(Input::Event { id, name: name.to_owned(), payload });
-        }
+        came |= self.mail(now_ms);
         let due = self.host.borrow().machine.next_due_ms();
         if due.is_some_and(|due| due <= now_ms) {
             self.handle(Input::Time);
@@ -273,7 +285,8 @@ impl Driver {
         self.look()?;
         // What is under way may still be done.
         self.world.advance(u64::MAX);
-        self.truth.check(&self.world)?;
+        self.truth.check(&self.world, self.stats.restored > 0)?;
+        self.check_errands()?;
         self.stats.entries = self.store.entries().len() as u64;
         replay::check(&self.program, self.store.entries(), &mut self.rng)
     }
@@ -284,6 +297,7 @@ impl Driver {
             return Flow::Crashed;
         }
         self.durable_logs = self.logs.clone();
+        self.run_errands();
         Flow::Moved
     }
 

@@ -134,7 +134,8 @@ fn stmt(rng: &mut SmallRng, depth: u32) -> Stmt {
         },
         83..88 if depth > 0 => Stmt::Chance { even: nested(rng), odd: nested(rng) },
         88..93 => Stmt::Measure(duration(rng)),
-        93..97 => Stmt::Log,
+        93..96 => Stmt::Log,
+        96 if rng.random_bool(0.4) => Stmt::Continue,
         97 => Stmt::Trap(*pick(rng, &[0, 50, 100])),
         98 if rng.random_bool(0.3) => Stmt::Forever,
         99 if rng.random_bool(0.5) => Stmt::Throw,
@@ -147,6 +148,11 @@ fn operation(rng: &mut SmallRng, steps_percent: u32) -> Operation {
         OperationKind::Step(Rc::new(step(rng)))
     } else if rng.random_bool(0.5) {
         OperationKind::Sleep(duration(rng))
+    } else if rng.random_bool(0.2) {
+        OperationKind::Send(pick::<&str>(rng, &EVENTS))
+    } else if rng.random_bool(0.3) {
+        let (detached, abandoned) = (rng.random_bool(0.25), rng.random_bool(0.3));
+        OperationKind::Child { detached, abandoned, takes_ms: duration(rng) }
     } else {
         OperationKind::Wait(pick::<&str>(rng, &EVENTS), rng.random_bool(0.6).then(|| duration(rng)))
     };

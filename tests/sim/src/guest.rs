@@ -6,7 +6,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use stepwell_core::contract::{Answer, Attempt, AttemptRef, Event, Exchange, Operation, StepOptions};
+use stepwell_core::contract::{
+    Answer, Attempt, AttemptRef, Event, Exchange, Operation, ParentClose, RunOptions, StepOptions,
+};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::json::Json;
 
@@ -151,8 +153,10 @@ impl Guest {
             self.heap.violated(format!("an attempt of operation {}, which is no step", attempt.id.operation));
             return;
         };
-        let expected = format!(":{}", attempt.id.number);
-        if attempt.idempotency_key != format!("{}{expected}", attempt.operation_key) {
+        // In a later epoch than that in which the step began, its name stands between the two.
+        let rest = attempt.idempotency_key.strip_prefix(&attempt.operation_key);
+        let epoch = rest.and_then(|rest| rest.strip_suffix(&format!(":{}", attempt.id.number)));
+        if !epoch.is_some_and(|epoch| epoch.is_empty() || epoch.starts_with(":r")) {
             self.heap.violated(format!("keys of an attempt: {attempt:?}"));
         }
         let running = |task: &Task| task.attempt.is_some_and(|other| other.operation == attempt.id.operation);
@@ -224,6 +228,19 @@ impl Heap {
         let op = match &begin.kind {
             OperationKind::Sleep(ms) => host.machine.sleep(*ms, now_ms),
             OperationKind::Wait(name, timeout_ms) => host.machine.wait_event(name, *timeout_ms, now_ms),
+            OperationKind::Send(name) => {
+                let payload = Json::parse("{\"from\": 1}").unwrap_or_else(|_| Json::null());
+                host.machine.send_event("run_2", name, payload, now_ms)
+            }
+            OperationKind::Child { detached, abandoned, .. } => {
+                let options = RunOptions {
+                    run_key: None,
+                    detached: *detached,
+                    on_parent_close: if *abandoned { ParentClose::Abandon } else { ParentClose::Cancel },
+                    tags: Vec::new(),
+                };
+                host.machine.start_run("child", Json::null(), options, now_ms)
+            }
             OperationKind::Step(plan) => {
                 let options = StepOptions {
                     retry: plan.retry,
@@ -235,6 +252,9 @@ impl Heap {
                 host.machine.step_begin(&plan.name, &options, now_ms)
             }
         }?;
+        if let OperationKind::Child { takes_ms, .. } = &begin.kind {
+            host.takes.insert(op, *takes_ms);
+        }
         if let OperationKind::Step(plan) = &begin.kind {
             self.plans.borrow_mut().insert(op, plan.clone());
         }

@@ -1,5 +1,7 @@
 //! What the guest sees of the machine: its commands, the clock of the present moment, and a list for what must not be.
 
+use std::collections::BTreeMap;
+
 use rand::Rng;
 use rand::rngs::SmallRng;
 use stepwell_core::contract::{AttemptRef, Exchange, Operation};
@@ -17,6 +19,8 @@ pub struct Host {
     pub notes: Vec<Note>,
     /// What must not be.
     pub violations: Vec<String>,
+    /// How long each child takes, in ms.
+    pub takes: BTreeMap<Operation, u64>,
     /// Whether workflow code may trap: not where it is only compared.
     pub traps: bool,
 }

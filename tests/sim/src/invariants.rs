@@ -3,6 +3,7 @@
 //! A second reading of the journal, written from the rules. It knows nothing of the machine.
 
 mod asked;
+mod others;
 mod rewound;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::{Entry, Record, RunOutcome};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::is_safe_method;
+use stepwell_core::run::Errand;
 
 use crate::program::Ask;
 use crate::step::Step;
@@ -38,9 +40,23 @@ pub struct Ledger {
     cancel_told: Option<u64>,
     terminate: Option<Error>,
     paused: bool,
+    /// How often the database was restored.
+    restored: u32,
+    /// What followed a copy is not known.
+    in_doubt: bool,
     /// What people were told holds.
     pub promised: Vec<Ask>,
     ended: Option<RunOutcome>,
+    /// The workflow has ended the run so that another goes on.
+    continued: bool,
+    /// By which entry.
+    continued_at: Option<u64>,
+    /// Children that were asked to cancel.
+    given_up: Vec<Operation>,
+    /// The child that was begun again by the last entry.
+    again: Option<Operation>,
+    /// What is to be done on other runs by the last entry.
+    owed: Vec<Errand>,
     at_ms: u64,
 }
 
@@ -65,6 +81,16 @@ enum Kind {
     Step(Box<Step>),
     Sleep { due_ms: u64 },
     Wait { name: String, due_ms: Option<u64>, event: Option<u64> },
+    Send { replied: bool },
+    Child { awaited: bool, abandoned: bool, replied: bool, again: Again },
+}
+
+/// Whether a child is begun again, since its run was taken up again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    No,
+    IfFailed,
+    Now,
 }
 
 impl Ledger {
@@ -80,6 +106,8 @@ impl Ledger {
                 return Err(format!("entry {seq} is not written as it was read"));
             }
             ledger.entry(&entry)?;
+            // Done with the commit that had it.
+            ledger.owed.clear();
         }
         Ok(ledger)
     }
@@ -115,6 +143,14 @@ impl Ledger {
         })
     }
 
+    /// All steps, and whether the workflow still waits for each.
+    fn steps_mut(&mut self) -> impl Iterator<Item = (&mut Step, bool)> {
+        self.ops.iter_mut().filter_map(|op| match &mut op.kind {
+            Kind::Step(step) => Some((&mut **step, !op.closed && !op.cancelled)),
+            _ => None,
+        })
+    }
+
     /// Takes the next entry.
     ///
     /// # Errors
@@ -123,10 +159,12 @@ impl Ledger {
         if entry.at_ms < self.at_ms {
             return Err("recorded time goes back".to_owned());
         }
-        if self.ended.is_some() && !matches!(entry.record, Record::Rewound { .. }) {
+        let takes_up = matches!(entry.record, Record::Rewound { .. } | Record::Restored(_));
+        if self.ended() && !(takes_up && self.has_failed()) {
             return Err("an entry follows the end of the run".to_owned());
         }
         self.asked(&entry.record)?;
+        self.nothing_owed()?;
         self.at_ms = entry.at_ms;
         self.record(&entry.record, entry.at_ms)?;
         self.seq += 1;
@@ -150,9 +188,24 @@ impl Ledger {
                 if let Some(void) = self.void_step(&begun.step) {
                     step.follows(void);
                 }
+                if self.in_doubt {
+                    step.doubt(true);
+                }
                 self.begin(Kind::Step(Box::new(step)));
             }
             Record::Rewound { to, .. } => self.rewound(*to)?,
+            Record::Restored(restored) => {
+                self.restored += 1;
+                self.in_doubt |= restored.in_doubt;
+                if restored.in_doubt {
+                    self.steps_mut().for_each(|(step, open)| step.restored(open));
+                }
+            }
+            Record::NothingFollowed { .. } => {
+                self.in_doubt = false;
+                let cancelling = self.is_cancelling();
+                self.steps_mut().filter(|(_, open)| *open && !cancelling).for_each(|(step, _)| step.trust());
+            }
             Record::SleepBegun { ms, due_ms, .. } => {
                 if *due_ms < at_ms + ms {
                     return Err("a sleep is shorter than it says".to_owned());
@@ -166,7 +219,23 @@ impl Ledger {
                 self.begin(Kind::Wait { name: name.clone(), due_ms: *due_ms, event: None });
                 self.hand_out();
             }
-            Record::Closed { op } => self.closed(*op)?,
+            Record::SendBegun { .. } => self.begin(Kind::Send { replied: false }),
+            Record::ChildBegun(child) => {
+                let (awaited, abandoned) = (!child.detached, child.abandoned);
+                self.begin(Kind::Child { awaited, abandoned, replied: false, again: Again::No });
+            }
+            Record::ChildBegunAgain { op, .. } => self.child_begun_again(*op)?,
+            Record::ContinuedAsNew { .. } => {
+                if self.cancel_told.is_some() || std::mem::replace(&mut self.continued, true) {
+                    return Err("the run continues although it was told to cancel, or twice".to_owned());
+                }
+                self.continued_at = Some(seq);
+            }
+            Record::ReplyArrived { id, op, reply } => self.replied(*id, *op, reply)?,
+            Record::Closed { op } => {
+                self.give_up_child(*op);
+                self.closed(*op)?;
+            }
             Record::Delivered { op } => {
                 let state = self.op(*op)?;
                 if state.outcome.is_none() || !state.is_open() {
@@ -182,7 +251,11 @@ impl Ledger {
                 if let Some(step) = self.steps().find(|step| step.open.is_some()) {
                     return Err(format!("the cancel is told while step {} is under way", step.begun.step));
                 }
+                if let Some(op) = self.without_reply().next() {
+                    return Err(format!("the cancel is told before it is known what became of operation {op}"));
+                }
                 self.cancel_told = Some(seq);
+                (0..self.ops.len() as Operation).for_each(|op| self.give_up_child(op));
                 self.ops.iter_mut().for_each(|op| op.cancel(&error));
                 self.deliveries.push(None);
                 self.delivered_at.push(seq);
@@ -224,6 +297,7 @@ impl Ledger {
                 }
             }
             Record::Ended { outcome, .. } => {
+                self.goes_on(outcome)?;
                 self.ended = Some(outcome.clone());
                 let under_way = |step: &&Step| step.open.is_some() || step.effects.iter().any(|e| e.in_flight);
                 if let Some(step) = self.steps().find(under_way) {
@@ -309,11 +383,12 @@ impl Ledger {
         }
         let cancelling = self.is_cancelling();
         let cancelled_before = self.cancel_told.unwrap_or(0);
+        let base = self.restored * 100_000;
         let state = self.op(op)?;
         if state.closed || state.begun_at < cancelled_before || cancelling {
             return Err(format!("attempt {n} of operation {op} starts although it was closed or cancelled"));
         }
-        self.step_mut(op)?.started(n, at_ms, deadline_ms)
+        self.step_mut(op)?.started(n, at_ms, deadline_ms, base)
     }
 
     /// The oldest event of a name is for the oldest wait of that name.
@@ -396,9 +471,11 @@ impl Ledger {
             return Ok(());
         }
         // A cancel is told first, and only once no attempt is under way.
-        if self.is_cancelling() && self.steps().any(|step| step.open.is_some()) {
+        let under_way = self.steps().any(|step| step.open.is_some()) || self.without_reply().next().is_some();
+        if self.is_cancelling() && under_way {
             return Ok(());
         }
+        self.children_begun_again()?;
         match self.ops.iter().position(|op| op.is_open() && op.outcome.is_some()) {
             Some(op) => Err(format!("operation {op} has an outcome, the guest is quiet, and is not told")),
             None => Ok(()),

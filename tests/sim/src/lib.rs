@@ -45,6 +45,8 @@ pub struct Stats {
     pub resolved: u64,
     /// Failed runs that were taken up again.
     pub retried: u64,
+    /// Restorations from a copy.
+    pub restored: u64,
     /// Instances taken down by a body.
     pub rebuilds: u64,
 }

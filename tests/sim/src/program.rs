@@ -64,6 +64,8 @@ pub enum Stmt {
     Measure(u64),
     /// Writes a log line.
     Log,
+    /// Ends the run, so that another goes on.
+    Continue,
     /// Awaits what nobody settles.
     Forever,
     /// Takes the instance down, with this probability in percent.
@@ -105,6 +107,17 @@ pub enum OperationKind {
     Sleep(u64),
     /// A wait for an event of that name, in ms.
     Wait(&'static str, Option<u64>),
+    /// An event of that name to another run.
+    Send(&'static str),
+    /// A child run.
+    Child {
+        /// It is over when it has started.
+        detached: bool,
+        /// It goes on when its parent ends.
+        abandoned: bool,
+        /// How long it takes, in ms.
+        takes_ms: u64,
+    },
 }
 
 /// A step: options, and a body for each attempt.

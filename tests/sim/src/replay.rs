@@ -1,6 +1,7 @@
 //! What must hold of every journal, finished or not: the same code replays it to the same end, and other code is stopped by it.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rand::rngs::SmallRng;
@@ -69,6 +70,7 @@ fn replay(program: &Rc<Program>, machine: Machine) -> Result<Replayed, String> {
         rng: SmallRng::seed_from_u64(0),
         notes: Vec::new(),
         violations: Vec::new(),
+        takes: BTreeMap::new(),
         traps: false,
     }));
     let mut guest = Guest::new(host.clone(), program.clone());

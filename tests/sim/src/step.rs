@@ -25,8 +25,16 @@ pub struct Step {
     pub begun: StepBegun,
     /// The number of its latest attempt.
     pub attempts: u32,
-    /// The attempt after which they were last counted anew, by a person's word.
+    /// How many attempts it has had.
+    tried: u32,
+    /// After how many of them they were last counted anew, by a person's word.
     counted_from: u32,
+    /// The database was restored from a copy after which it may have been attempted.
+    pub doubted: bool,
+    /// It was unknown in that copy already.
+    own: bool,
+    /// A person has said since then what became of it.
+    cleared: bool,
     /// The attempt under way, and its deadline.
     pub open: Option<(u32, u64)>,
     /// When the next attempt may start.
@@ -93,7 +101,11 @@ impl Step {
         Self {
             begun,
             attempts: 0,
+            tried: 0,
             counted_from: 0,
+            doubted: false,
+            own: false,
+            cleared: false,
             open: None,
             due_ms: 0,
             alone: false,
@@ -106,21 +118,26 @@ impl Step {
         }
     }
 
-    /// Its run was taken up again: it is attempted anew, unless it has a result or waits for a person.
-    pub fn anew(&mut self) {
+    /// Its run was taken up again: it is attempted anew, unless it has a result or waits for a person. One that may have been attempted
+    /// after a copy (`in_doubt`) waits for one until somebody has said what became of it.
+    pub fn anew(&mut self, in_doubt: bool) {
         self.unknown &= !std::mem::take(&mut self.abandoned);
         if !self.unknown && !matches!(self.over, Some(Ok(_))) {
             self.over = None;
-            self.counted_from = self.attempts;
+            self.counted_from = self.tried;
             self.due_ms = 0;
             self.alone = false;
+            (self.doubted, self.own) = (false, false);
+            if in_doubt && !self.cleared {
+                self.doubt(true);
+            }
         }
     }
 
     /// It is begun again after its run was taken back to before it: it goes on from what was done for it.
     pub fn follows(&mut self, void: &mut Self) {
-        self.attempts = void.attempts;
-        self.counted_from = void.attempts;
+        (self.attempts, self.tried) = (void.attempts, void.tried);
+        self.counted_from = void.tried;
         self.effects = std::mem::take(&mut void.effects);
         void.unknown = false;
     }
@@ -147,11 +164,11 @@ impl Step {
         format!("step {} {}", self.begun.op, self.begun.step)
     }
 
-    /// An attempt starts.
+    /// An attempt starts. Those of the present epoch have numbers above `base`.
     ///
     /// # Errors
     /// What does not hold.
-    pub fn started(&mut self, n: u32, at_ms: u64, deadline_ms: u64) -> Result<(), String> {
+    pub fn started(&mut self, n: u32, at_ms: u64, deadline_ms: u64, base: u32) -> Result<(), String> {
         let name = self.name();
         if let Some(Ok(_)) = self.over {
             return Err(format!("{name}: a recorded result is computed again, in attempt {n}"));
@@ -159,10 +176,11 @@ impl Step {
         if !self.can_start() {
             return Err(format!("{name}: attempt {n} starts although the step is over, unknown or under way"));
         }
-        if n != self.attempts + 1 {
+        if n != self.attempts.max(base) + 1 {
             return Err(format!("{name}: attempt {n} follows attempt {}", self.attempts));
         }
-        if n - self.counted_from > self.begun.retry.max_attempts {
+        self.tried += 1;
+        if self.tried - self.counted_from > self.begun.retry.max_attempts {
             return Err(format!("{name}: attempt {n} of at most {}", self.begun.retry.max_attempts));
         }
         if at_ms < self.due_ms {
@@ -198,6 +216,9 @@ impl Step {
         }
         let unknown = self.effects.iter().any(|effect| effect.known == Known::Unknown);
         let class = self.begun.effect;
+        if self.doubted && !matches!(outcome, AttemptOutcome::Failed { next: Next::Unknown, .. }) {
+            return Err(format!("{name}: attempt {n} was open in the copy, and the step is not unknown"));
+        }
         match outcome {
             AttemptOutcome::Succeeded(_) if lost => Err(format!("{name}: it succeeds while a request is under way")),
             AttemptOutcome::Succeeded(value) => {
@@ -218,14 +239,14 @@ impl Step {
                         if class == EffectClass::Once && unknown {
                             return Err(format!("{name}: class `once` is retried with an unknown outcome"));
                         }
-                        self.retried(n, error, due_ms - at_ms)
+                        self.retried(error, due_ms - at_ms)
                     }
                     Next::GiveUp => {
                         self.over = Some(Err(error.clone()));
                         if class != EffectClass::Repeatable && unknown {
                             return Err(format!("{name}: it fails although what it did is unknown"));
                         }
-                        let last = n - self.counted_from >= self.begun.retry.max_attempts
+                        let last = self.tried - self.counted_from >= self.begun.retry.max_attempts
                             || error.retryability == Retryability::Never;
                         // The run's end closes attempts too; the journal says so only in what follows.
                         if !last && !given_up && !error.is(Code::Cancelled) {
@@ -245,10 +266,10 @@ impl Step {
         }
     }
 
-    fn retried(&self, n: u32, error: &Error, delay_ms: u64) -> Result<(), String> {
+    fn retried(&self, error: &Error, delay_ms: u64) -> Result<(), String> {
         let name = self.name();
         let policy = &self.begun.retry;
-        let n = n - self.counted_from;
+        let n = self.tried - self.counted_from;
         if n >= policy.max_attempts {
             return Err(format!("{name}: an attempt after number {n} of at most {}", policy.max_attempts));
         }
@@ -401,6 +422,36 @@ impl Step {
         }
     }
 
+    /// The database was restored from a copy of which this step was a part.
+    pub fn restored(&mut self, open: bool) {
+        self.cleared = false;
+        self.doubt(open);
+    }
+
+    /// It may have been attempted after a copy: it was a part of it, or it begins in a run that was. Also where it was unknown in the
+    /// copy: somebody may have had it attempted again since. `open`: its workflow waits for it.
+    pub fn doubt(&mut self, open: bool) {
+        let goes_on = open && self.can_start() || self.open.is_some();
+        if self.begun.effect != EffectClass::Repeatable && (goes_on || self.unknown) {
+            self.own |= self.unknown && !self.doubted;
+            self.doubted = true;
+            self.unknown = self.open.is_none();
+        }
+    }
+
+    /// A person has said that nothing followed the copy.
+    pub fn trust(&mut self) {
+        let may_be = self.effects.iter().any(|effect| effect.known == Known::Unknown);
+        if self.doubted && self.unknown {
+            self.doubted = false;
+            let once = self.begun.effect == EffectClass::Once;
+            if !(self.own || once && may_be) {
+                self.unknown = false;
+                self.counted_from = self.tried;
+            }
+        }
+    }
+
     /// A person has said what became of it.
     ///
     /// # Errors
@@ -412,6 +463,9 @@ impl Step {
         }
         self.unknown = false;
         self.abandoned = false;
+        (self.doubted, self.own) = (false, false);
+        // Of one that was given up nobody has said what happened.
+        self.cleared = !matches!(resolution, Resolution::Failed(error) if error.outcome_unknown);
         let ttl_ms = self.begun.key_ttl_ms;
         let dies_ms = |effects: &[Effect], key: &Option<String>| {
             let used = effects.iter().filter(|e| e.key == *key && e.known != Known::NotDone);
@@ -421,7 +475,7 @@ impl Step {
             Resolution::Succeeded(value) => self.over = Some(Ok(value.clone())),
             Resolution::Failed(error) => self.over = Some(Err(error.clone())),
             Resolution::Retry { renewed } => {
-                self.counted_from = self.attempts;
+                self.counted_from = self.tried;
                 self.due_ms = 0;
                 self.alone = false;
                 for k in renewed {

@@ -50,6 +50,12 @@ impl Store {
         Ok(())
     }
 
+    /// The database is lost, and there is a copy of it.
+    pub fn restore(&mut self, copy: &[Vec<u8>]) {
+        self.entries = copy.to_vec();
+        self.durable = copy.len();
+    }
+
     /// Loses a part of what was not flushed: entries are written in order, so it is the tail.
     pub fn crash(&mut self, rng: &mut SmallRng) {
         self.durable = rng.random_range(self.durable..=self.entries.len());

@@ -113,6 +113,17 @@ async fn statement(heap: &Rc<Heap>, stmt: Stmt) -> Result<(), Error> {
             host.machine.log(Level::Info, text, None, now_ms);
             Ok(())
         }
+        Stmt::Continue => {
+            heap.untrapped()?;
+            let input = Json::parse("{\"again\": true}").unwrap_or_else(|_| Json::null());
+            {
+                let mut host = heap.host.borrow_mut();
+                let now_ms = host.now_ms;
+                host.machine.continue_as_new(input, now_ms)?;
+            }
+            *heap.returned.borrow_mut() = Some(Ok(Json::null()));
+            std::future::pending().await
+        }
         Stmt::Forever => std::future::pending().await,
         Stmt::Trap(percent) => {
             let hit = {

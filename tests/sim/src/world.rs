@@ -43,7 +43,7 @@ pub struct Sent {
     pub exchange: Exchange,
     /// Whose it is.
     pub attempt: AttemptRef,
-    /// The attempt's step.
+    /// The step's id, which is the same in all that a run may have been.
     pub step: StepId,
     /// What it asks for.
     pub what: What,
@@ -94,7 +94,7 @@ pub struct Settlement {
 }
 
 impl Sent {
-    /// A request that is about to leave: by what the machine knows it, whose it is, what it asks for, the step's class, its key and
+    /// A request that is about to leave: by what the machine knows it, whose it is (attempt and step), what it asks for, the step's class, its key and
     /// how long that lives (in ms), statuses on which nothing is done, and the time (in ms since the Unix epoch).
     #[must_use]
     pub fn new(

@@ -19,6 +19,8 @@ fn machine() -> Machine {
         retry: RetryPolicy::default(),
         step_timeout_ms: None,
         deadline_ms: None,
+        parent: None,
+        continues: None,
     };
     Machine::load([Machine::first_entry(1_000, started)], None, Mode::Continue).unwrap()
 }

@@ -60,6 +60,7 @@ fn every_seed_holds() {
                 && sum.asks > 0
                 && sum.resolved > 0
                 && sum.retried > 0
+                && sum.restored > 0
                 && blocked > 0
     );
 }
@@ -73,5 +74,6 @@ fn add((sum, blocked): &mut (Stats, u64), stats: Stats) {
     sum.resolved += stats.resolved;
     sum.retried += stats.retried;
     sum.rebuilds += stats.rebuilds;
+    sum.restored += stats.restored;
     *blocked += u64::from(stats.blocked);
 }

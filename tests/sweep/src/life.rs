@@ -175,11 +175,16 @@ async fn ended(engine: &Engine, run: &RunRef, event: RunEvent, verdict: &mut Opt
     Ending::Told(event)
 }
 
+/// The run, and its children.
+fn all() -> RunFilter {
+    RunFilter { limit: u32::MAX, ..RunFilter::default() }
+}
+
 /// The run, and whether it is new.
 async fn the_run(engine: &Engine, at: &Circumstances<'_>) -> Result<(RunRef, bool), Error> {
-    let list = engine.store().read().runs(&RunFilter::default());
+    let list = engine.store().read().runs(&all());
     let list = list.map_err(|error| Error::new(stepwell_core::error::Code::Internal, error.to_string()))?;
-    if let Some(row) = list.runs.first() {
+    if let Some(row) = list.runs.iter().find(|row| row.links.parent.is_none()) {
         return Ok((RunRef { id: row.run.clone(), key: row.key }, false));
     }
     let input = at.subject.input.replace(ADDRESS, at.url);
@@ -212,8 +217,8 @@ pub fn on_disk(data_dir: &Path) -> anyhow::Result<Option<(RunRow, Vec<Vec<u8>>)>
     use stepwell_engine::store::Reads as _;
 
     let reads = stepwell_store::read_only(data_dir)?;
-    let list = reads.runs(&RunFilter::default())?;
-    let Some(row) = list.runs.first() else { return Ok(None) };
+    let list = reads.runs(&all())?;
+    let Some(row) = list.runs.iter().find(|row| row.links.parent.is_none()) else { return Ok(None) };
     let row = reads.run_by_number(row.key)?.context("the run is there")?;
     Ok(Some((row.clone(), journal(&reads, row.key)?)))
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::Record;
-use stepwell_store::ledger::{Head, Ledger, Rows};
+use stepwell_store::ledger::{Child, Head, Ledger, Rows};
 use stepwell_store::{
-    Answer, EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, Result, RunChange, RunKey, StoreError, Token,
+    Answer, EndedRun, InboxEvent, Link, LogRow, NewEvent, NewModule, NewRun, Reply, Result, RunChange, RunKey,
+    StoreError, Token,
 };
 
 use crate::fate::Fate;
@@ -68,6 +69,11 @@ pub fn kind(entry: &[u8]) -> &'static str {
         Ok(Record::StepBegun(_)) => "step begun",
         Ok(Record::SleepBegun { .. }) => "sleep begun",
         Ok(Record::WaitBegun { .. }) => "wait begun",
+        Ok(Record::SendBegun { .. }) => "send begun",
+        Ok(Record::ReplyArrived { .. }) => "reply arrived",
+        Ok(Record::ChildBegun(_)) => "child begun",
+        Ok(Record::ChildBegunAgain { .. }) => "child begun again",
+        Ok(Record::ContinuedAsNew { .. }) => "continued as new",
         Ok(Record::Closed { .. }) => "closed",
         Ok(Record::Delivered { .. }) => "delivered",
         Ok(Record::CancelDelivered) => "cancel delivered",
@@ -86,6 +92,8 @@ pub fn kind(entry: &[u8]) -> &'static str {
         Ok(Record::Rewound { .. }) => "rewound",
         Ok(Record::Resumed) => "resumed",
         Ok(Record::Repinned { .. }) => "repinned",
+        Ok(Record::Restored(_)) => "restored",
+        Ok(Record::NothingFollowed { .. }) => "nothing followed",
         Ok(Record::Ended { .. }) => "ended",
         Err(_) => "unreadable",
     }
@@ -135,6 +143,31 @@ impl Rows for Noted<'_> {
     fn add_event(&mut self, number: u64, event: &NewEvent) -> Result<()> {
         self.kinds.insert("an event");
         self.rows.add_event(number, event)
+    }
+    fn add_reply(&mut self, run: RunKey, number: u64, op: u32, reply: Reply, payload: &str) -> Result<()> {
+        self.kinds.insert("a reply");
+        self.rows.add_reply(run, number, op, reply, payload)
+    }
+    fn events_left(&mut self, run: RunKey, numbers: &[u64], seen: u64) -> Result<Vec<NewEvent>> {
+        self.rows.events_left(run, numbers, seen)
+    }
+    fn link(&mut self, run: RunKey) -> Result<Link> {
+        self.rows.link(run)
+    }
+    fn put_link(&mut self, run: RunKey, link: &Link) -> Result<()> {
+        self.rows.put_link(run, link)
+    }
+    fn last_after(&mut self, first: RunKey) -> Result<Option<RunKey>> {
+        self.rows.last_after(first)
+    }
+    fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>> {
+        self.rows.open_children(run)
+    }
+    fn children(&mut self, run: RunKey) -> Result<Vec<Child>> {
+        self.rows.children(run)
+    }
+    fn release_run_key(&mut self, run: RunKey) -> Result<()> {
+        self.rows.release_run_key(run)
     }
     fn add_module(&mut self, module: &NewModule) -> Result<bool> {
         self.kinds.insert("a module");

@@ -74,7 +74,8 @@ fn stmt(stmt: &Stmt) -> Value {
         }
         Stmt::Chance { even, odd } => json!({ "kind": "chance", "even": code(even), "odd": code(odd) }),
         Stmt::Measure(ms) => json!({ "kind": "measure", "ms": short(*ms) }),
-        Stmt::Log | Stmt::Trap(_) => json!({ "kind": "log" }),
+        // Its other runs would have to be followed.
+        Stmt::Continue | Stmt::Log | Stmt::Trap(_) => json!({ "kind": "log" }),
         Stmt::Forever => json!({ "kind": "forever" }),
         Stmt::Throw => json!({ "kind": "throw" }),
     }
@@ -84,6 +85,11 @@ fn operation(begin: &Operation) -> Value {
     let caught = begin.caught;
     match &begin.kind {
         OperationKind::Step(plan) => json!({ "kind": "step", "caught": caught, "step": step(plan) }),
+        OperationKind::Send(name) => json!({ "kind": "send", "caught": caught, "name": format!("to itself: {name}") }),
+        OperationKind::Child { detached, abandoned, takes_ms } => json!({
+            "kind": "child", "caught": caught, "ms": short(*takes_ms),
+            "options": { "detached": detached, "onParentClose": if *abandoned { "abandon" } else { "cancel" } },
+        }),
         OperationKind::Sleep(ms) => json!({ "kind": "sleep", "caught": caught, "ms": short(*ms) }),
         OperationKind::Wait(name, timeout_ms) => {
             // What is never sent would be waited for without end.

@@ -1,5 +1,5 @@
 // Plays a program of the simulator's generator: statement by statement, with bodies that do what they are told.
-import { workflow, race, NonRetriableError, RetryAfterError, type Context, type StepContext, type StepOptions, type EffectKey } from "stepwell";
+import { workflow, race, NonRetriableError, RetryAfterError, type Context, type StepContext, type StepOptions, type StartOptions, type EffectKey } from "stepwell";
 
 interface Call {
   method: string; path: string; body: number | null; drifting: boolean; key: EffectKey; label: string | null;
@@ -12,7 +12,8 @@ interface Body { acts: Act[]; end: string; afterMs: number }
 interface Plan { name: string; options: StepOptions; bodies: Body[] }
 type Op =
   | { kind: "step"; caught: boolean; step: Plan } | { kind: "sleep"; caught: boolean; ms: number }
-  | { kind: "wait"; caught: boolean; name: string; timeoutMs: number };
+  | { kind: "wait"; caught: boolean; name: string; timeoutMs: number } | { kind: "send"; caught: boolean; name: string }
+  | { kind: "child"; caught: boolean; ms: number; options: StartOptions };
 type Stmt =
   | { kind: "do" | "start"; op: Op } | { kind: "join"; n: number } | { kind: "all"; branches: Stmt[][]; failFast: boolean }
   | { kind: "race"; ops: Op[]; closeAll: boolean } | { kind: "abandon"; ops: Op[]; afterMs: number | null }
@@ -23,10 +24,13 @@ interface Script { url: string; main: Stmt[]; cleanup: Stmt[] }
 let token: Promise<unknown> | undefined;
 
 export const script = workflow("script", async (context: Context<Script>) => {
-  const { input: { url, main, cleanup }, step, sleep, waitForEvent, now, random, log } = context;
+  const { input: { url, main, cleanup }, step, sleep, waitForEvent, sendEvent, start, now, random, log } = context;
   const seen: string[] = [];
   const started: { promise: Promise<unknown>; caught: boolean }[] = [];
   const begun: Promise<unknown>[] = [];
+
+  /** A child is another of these, which only sleeps. */
+  const sleeper = (ms: number): Script => ({ url, main: [{ kind: "do", op: { kind: "sleep", caught: true, ms } }], cleanup: [] });
 
   async function perform(act: Act, body: StepContext, told: number[]): Promise<void> {
     const send = async (call: Call): Promise<void> => {
@@ -89,6 +93,8 @@ export const script = workflow("script", async (context: Context<Script>) => {
 
   function begin(op: Op): Promise<unknown> {
     const promise = op.kind === "sleep" ? sleep(op.ms)
+      : op.kind === "child" ? start("script", sleeper(op.ms), op.options)
+      : op.kind === "send" ? sendEvent(context.runId, op.name, { from: 1 })
       : op.kind === "wait" ? waitForEvent(op.name, { timeoutMs: op.timeoutMs })
       : step.run(op.step.name, (body) => attempt(op.step, body), op.step.options);
     promise.catch(() => {});

@@ -51,6 +51,8 @@ fn sleeping_runs(dir: &Path) {
                     retry: RetryPolicy::default(),
                     step_timeout_ms: None,
                     deadline_ms: None,
+                    parent: None,
+                    continues: None,
                 },
             );
             let asleep = Record::SleepBegun { op: 0, ms: 1_000, due_ms: BEGAN_MS + 1_000 };

@@ -48,6 +48,32 @@ pub enum Record {
         /// When the wait ends without it, in ms since the Unix epoch.
         due_ms: Option<u64>,
     },
+    /// Workflow code sent an event to another run. It is in that run's inbox by the commit that has this.
+    SendBegun {
+        /// The sending.
+        op: Operation,
+        /// The other run; it may be this one too.
+        to: RunId,
+        /// The event's name.
+        name: String,
+        /// What it carries.
+        payload: Json,
+    },
+    /// Workflow code started a child. It is there by the commit that has this.
+    ChildBegun(Box<ChildBegun>),
+    /// The child of an operation is begun again: the run was taken up again after it had failed, and the child has no result.
+    ChildBegunAgain {
+        /// The operation.
+        op: Operation,
+        /// The child. None is started where the earlier one has succeeded meanwhile, or goes on.
+        run: RunId,
+    },
+    /// Workflow code ended the run so that a fresh one goes on. Once its function has returned, that one is there by the commit which
+    /// has this run's end.
+    ContinuedAsNew {
+        /// The input of the run that goes on.
+        input: Json,
+    },
     /// Workflow code lost interest in an open operation.
     Closed {
         /// Which.
@@ -110,6 +136,15 @@ pub enum Record {
         /// What it carries.
         payload: Json,
     },
+    /// What became of an operation on another run came to this one's inbox.
+    ReplyArrived {
+        /// Its number in the run's inbox.
+        id: u64,
+        /// The operation.
+        op: Operation,
+        /// What became of it.
+        reply: Reply,
+    },
     /// The run was asked to cancel.
     CancelRequested {
         /// What its open operations fail with.
@@ -167,6 +202,16 @@ pub enum Record {
         /// The new module.
         digest: Digest,
     },
+    /// The database was restored from a copy: from here on the run is in an epoch of its own, with keys and attempt numbers that
+    /// no other epoch has.
+    Restored(Restored),
+    /// A person has said that after the copy nothing was done for the run but what stands in its journal.
+    NothingFollowed {
+        /// How it was found out, in their words.
+        evidence: String,
+        /// Who it was.
+        by: String,
+    },
     /// The run is over. Always the last entry, but for a failed run that is taken up again.
     Ended {
         /// How it went.
@@ -186,10 +231,22 @@ impl Record {
             | Self::CancelDelivered
             | Self::Resolved { .. }
             | Self::Rewound { .. }
+            | Self::Restored(_)
+            | Self::NothingFollowed { .. }
             | Self::Ended { .. } => true,
             _ => false,
         }
     }
+}
+
+/// What became of an operation on another run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It went well.
+    Succeeded(Json),
+    /// It did not.
+    Failed(Error),
 }
 
 /// How a run began.
@@ -209,6 +266,62 @@ pub struct Started {
     pub step_timeout_ms: Option<u64>,
     /// When the run is cancelled if it has not ended, in ms since the Unix epoch.
     pub deadline_ms: Option<u64>,
+    /// The run that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// The run that it goes on for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<RunId>,
+}
+
+/// Whose child a run is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The run that started it.
+    pub run: RunId,
+    /// How many runs stand above it: 1 for a child of a run that is none.
+    pub depth: u32,
+}
+
+/// A child run, with everything decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChildBegun {
+    /// The operation.
+    pub op: Operation,
+    /// The child.
+    pub run: RunId,
+    /// Its workflow.
+    pub workflow: String,
+    /// Its input.
+    pub input: Json,
+    /// The operation is over when it has started, else with its end.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub detached: bool,
+    /// It goes on when its parent ends, or loses interest in it; else it is asked to cancel then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub abandoned: bool,
+    /// Its run key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_key: Option<String>,
+    /// Its tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<(String, String)>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// The beginning of a new epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    /// The epoch's name, which stands in its keys. No two restorations have the same, also not of the same copy.
+    pub epoch: String,
+    /// The run may have gone on after the copy was made: what it did then is not known.
+    pub in_doubt: bool,
+    /// Who restored the database.
+    pub by: String,
 }
 
 /// A step, with everything decided.
@@ -332,4 +445,6 @@ pub enum RunOutcome {
     Cancelled(Error),
     /// It was ended at once; the reason is the error.
     Terminated(Error),
+    /// Another run goes on for it.
+    Continued(RunId),
 }

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::entry::{AttemptOutcome, Dispatched, Entry, Next, Record, Resolution, RunOutcome, Started, StepBegun};
+use super::entry::{
+    AttemptOutcome, ChildBegun, Dispatched, Entry, Next, Record, Reply, Resolution, Restored, RunOutcome, Started,
+    StepBegun,
+};
 use crate::contract::{EffectClass, Evidence, Operation};
 use crate::ids::StepId;
 use crate::json::Json;
@@ -88,6 +91,17 @@ impl Printer {
             Record::WaitBegun { op, name, due_ms } => {
                 format!("wait-begun {op} {name:?}{}", due_ms.map(|due| self.until(due)).unwrap_or_default())
             }
+            Record::SendBegun { op, to, name, payload } => {
+                format!("send-begun {op} {name:?} to {} {}", line_of(to.as_str()), shown(payload))
+            }
+            Record::ChildBegun(child) => {
+                let ChildBegun { op, run, workflow, input, .. } = &**child;
+                let detached = if child.detached { " detached" } else { "" };
+                let abandoned = if child.abandoned { " abandoned" } else { "" };
+                format!("child-begun {op} {workflow:?} as {run}{detached}{abandoned} {}", shown(input))
+            }
+            Record::ChildBegunAgain { op, run } => format!("child-begun-again {op} as {run}"),
+            Record::ContinuedAsNew { input } => format!("continued-as-new {}", shown(input)),
             Record::Closed { op } => format!("closed {}", self.name(*op)),
             Record::Delivered { op } => format!("delivered {} (turn {})", self.name(*op), self.turn),
             Record::CancelDelivered => format!("cancel-delivered (turn {})", self.turn),
@@ -100,6 +114,10 @@ impl Printer {
             Record::TimerFired { op } => format!("timer-fired {op}"),
             Record::WaitExpired { op } => format!("wait-expired {op}"),
             Record::EventArrived { name, payload, .. } => format!("event-arrived {name:?} {}", shown(payload)),
+            Record::ReplyArrived { op, reply, .. } => match reply {
+                Reply::Succeeded(value) => format!("reply-arrived {op} succeeded {}", shown(value)),
+                Reply::Failed(error) => format!("reply-arrived {op} failed {}", line_of(&error.to_string())),
+            },
             Record::CancelRequested { error, by } => {
                 let by = by.as_ref().map(|by| format!(" by {}", line_of(by))).unwrap_or_default();
                 format!("cancel-requested {}{by}", error.code)
@@ -121,11 +139,20 @@ impl Printer {
             Record::Rewound { to, reason, by } => format!("rewound to {to} by {}: {}", line_of(by), line_of(reason)),
             Record::Resumed => "resumed".to_owned(),
             Record::Repinned { digest } => format!("repinned {}", digest.short()),
+            Record::Restored(Restored { epoch, in_doubt, by }) => {
+                let doubt =
+                    if *in_doubt { "; what followed the copy is not known" } else { "; nothing followed the copy" };
+                format!("restored by {}, epoch {}{doubt}", line_of(by), line_of(epoch))
+            }
+            Record::NothingFollowed { evidence, by } => {
+                format!("nothing-followed, says {} ({})", line_of(by), line_of(evidence))
+            }
             Record::Ended { outcome, .. } => match outcome {
                 RunOutcome::Succeeded(value) => format!("ended succeeded {}", shown(value)),
                 RunOutcome::Failed(error) => format!("ended failed {}", line_of(&error.to_string())),
                 RunOutcome::Cancelled(error) => format!("ended cancelled {}", line_of(&error.to_string())),
                 RunOutcome::Terminated(error) => format!("ended terminated {}", line_of(&error.to_string())),
+                RunOutcome::Continued(run) => format!("ended, {run} goes on"),
             },
         }
     }

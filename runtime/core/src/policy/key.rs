@@ -2,6 +2,9 @@
 //!
 //! In a key, bytes of a step's name outside `A-Z a-z 0-9 . _ ~ -` are percent-encoded, so `#` only ever separates the occurrence
 //! and `:` only ever the parts.
+//!
+//! A run of a restored database is in another epoch than before, whose name stands in its keys: what the run did after the copy is
+//! not known, and no key of that is given to anything else.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -10,22 +13,22 @@ use crate::limits::MAX_KEY_CHARS;
 
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'~').remove(b'-');
 
-/// `<runId>:<stepId>:<attempt>`: names one attempt, and is never issued twice.
+/// `<runId>:<stepId>:<attempt>`, with `:r<epoch>` before the attempt in a later epoch: names one attempt, and is never issued twice.
 #[must_use]
-pub fn idempotency_key(run: &RunId, step: &StepId, attempt: u32) -> String {
-    bounded(format!("{}:{attempt}", stem(run, step)))
+pub fn idempotency_key(run: &RunId, step: &StepId, epoch: Option<&str>, attempt: u32) -> String {
+    bounded(format!("{}:{attempt}", stem(run, step, epoch)))
 }
 
-/// `<runId>:<stepId>`: the same for every attempt.
+/// `<runId>:<stepId>`, with `:r<epoch>` behind it where the step began in a later epoch: the same for every attempt.
 #[must_use]
-pub fn operation_key(run: &RunId, step: &StepId) -> String {
-    bounded(stem(run, step))
+pub fn operation_key(run: &RunId, step: &StepId, epoch: Option<&str>) -> String {
+    bounded(stem(run, step, epoch))
 }
 
-/// `<runId>:<stepId>:e<k>`: the k-th key of the step's effects.
+/// `<runId>:<stepId>:e<k>`, with `:r<epoch>` before the last part in a later epoch: the k-th key of the step's effects.
 #[must_use]
-pub fn effect_key(run: &RunId, step: &StepId, k: u32) -> String {
-    bounded(format!("{}:e{k}", stem(run, step)))
+pub fn effect_key(run: &RunId, step: &StepId, epoch: Option<&str>, k: u32) -> String {
+    bounded(format!("{}:e{k}", stem(run, step, epoch)))
 }
 
 /// Whether a caller's own text may be a key: 1 to 255 printable ASCII characters, the first and last no blank.
@@ -34,9 +37,16 @@ pub fn is_valid_custom(text: &str) -> bool {
     (1..=MAX_KEY_CHARS).contains(&text.len()) && text.bytes().all(|b| (b' '..=b'~').contains(&b)) && text.trim() == text
 }
 
-fn stem(run: &RunId, step: &StepId) -> String {
+fn stem(run: &RunId, step: &StepId, epoch: Option<&str>) -> String {
     let name = utf8_percent_encode(&step.name, ENCODED);
-    if step.occurrence > 1 { format!("{run}:{name}#{}", step.occurrence) } else { format!("{run}:{name}") }
+    let mut stem = format!("{run}:{name}");
+    if step.occurrence > 1 {
+        stem += &format!("#{}", step.occurrence);
+    }
+    if let Some(epoch) = epoch {
+        stem += &format!(":r{}", utf8_percent_encode(epoch, ENCODED));
+    }
+    stem
 }
 
 /// The key, or its beginning and a digest of the whole where it is too long for a header that others accept.
@@ -63,10 +73,13 @@ mod tests {
     fn keys_have_the_documented_form() {
         let run = RunId::new("run_1");
         for (key, expected) in [
-            (operation_key(&run, &step("charge", 1)), "run_1:charge"),
-            (idempotency_key(&run, &step("charge", 2), 3), "run_1:charge#2:3"),
-            (effect_key(&run, &step("a#2", 1), 1), "run_1:a%232:e1"),
-            (operation_key(&run, &step("é:/ ~", 1)), "run_1:%C3%A9%3A%2F%20~"),
+            (operation_key(&run, &step("charge", 1), None), "run_1:charge"),
+            (idempotency_key(&run, &step("charge", 2), None, 3), "run_1:charge#2:3"),
+            (effect_key(&run, &step("a#2", 1), None, 1), "run_1:a%232:e1"),
+            (operation_key(&run, &step("charge", 2), Some("7f")), "run_1:charge#2:r7f"),
+            (idempotency_key(&run, &step("charge", 1), Some("7f"), 3), "run_1:charge:r7f:3"),
+            (effect_key(&run, &step("charge", 1), Some("7f"), 3), "run_1:charge:r7f:e3"),
+            (operation_key(&run, &step("é:/ ~", 1), None), "run_1:%C3%A9%3A%2F%20~"),
         ] {
             assert_eq!(key, expected);
         }
@@ -75,7 +88,7 @@ mod tests {
     #[test]
     fn composed_and_decomposed_are_two_keys() {
         let run = RunId::new("run_1");
-        assert_ne!(operation_key(&run, &step("\u{e9}", 1)), operation_key(&run, &step("e\u{301}", 1)));
+        assert_ne!(operation_key(&run, &step("\u{e9}", 1), None), operation_key(&run, &step("e\u{301}", 1), None));
     }
 
     #[test]
@@ -84,7 +97,11 @@ mod tests {
         let keys: std::collections::BTreeSet<_> = (1..=3)
             .flat_map(|n| {
                 let long = step(&"支".repeat(66), n);
-                [operation_key(&run, &long), idempotency_key(&run, &long, 1), effect_key(&run, &long, 1)]
+                [
+                    operation_key(&run, &long, None),
+                    idempotency_key(&run, &long, None, 1),
+                    effect_key(&run, &long, None, 1),
+                ]
             })
             .collect();
         assert_eq!(keys.len(), 9);

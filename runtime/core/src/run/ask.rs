@@ -2,6 +2,7 @@
 //!
 //! Whatever is granted is recorded first, so that it holds after a restart. The one who asked is answered once that is durable.
 
+use super::again::{ErrandKind, VoidErrand};
 use super::machine::{Machine, Mode};
 use super::retry::VoidEffect;
 use crate::journal::entry::RunOutcome;
@@ -46,10 +47,10 @@ pub enum Refusal {
     NotFailed,
     /// The step has not failed, or its workflow was not told: the run cannot be taken back to that.
     StepNotFailed(String),
-    /// The run failed by its own code, and not by a step's failure: the same code would fail again.
+    /// The run failed by its own code, and not by the failure of a step or child: the same code would fail again.
     NeedsCode,
     /// What was done after the point that the run would be taken back to may be done again.
-    NeedsConfirm(Vec<VoidEffect>),
+    NeedsConfirm(Vec<VoidEffect>, Vec<VoidErrand>),
 }
 
 /// How a run has ended, in a word.
@@ -73,7 +74,8 @@ impl RunStatus {
     #[must_use]
     pub fn of(outcome: &RunOutcome) -> Self {
         match outcome {
-            RunOutcome::Succeeded(_) => Self::Succeeded,
+            // What it was started for goes on, and has not failed.
+            RunOutcome::Succeeded(_) | RunOutcome::Continued(_) => Self::Succeeded,
             RunOutcome::Failed(_) => Self::Failed,
             RunOutcome::Cancelled(_) => Self::Cancelled,
             RunOutcome::Terminated(_) => Self::Terminated,
@@ -106,7 +108,7 @@ impl Refusal {
             Self::NotFailed => "run_not_failed",
             Self::StepNotFailed(_) => "step_not_failed",
             Self::NeedsCode => "retry_needs_module",
-            Self::NeedsConfirm(_) => "retry_needs_confirm",
+            Self::NeedsConfirm(..) => "retry_needs_confirm",
         }
     }
 }
@@ -130,15 +132,24 @@ impl std::fmt::Display for Refusal {
                  taken back to it"
             ),
             Self::NeedsCode => f.write_str(
-                "the run failed by its own code, and not by the failure of a step: the same code would fail again. Give it another \
+                "the run failed by its own code, and not by the failure of a step or a child run: the same code would fail again. Give it another \
                  module, or name a step whose failure it was told",
             ),
-            Self::NeedsConfirm(effects) => {
+            Self::NeedsConfirm(effects, others) => {
                 f.write_str("this was done, or may have been, after the point that the run is taken back to")?;
                 for of in effects {
                     write!(f, "; {} {} by step {}", of.method, of.url, of.step)?;
                 }
-                f.write_str(". Its steps are begun again if the workflow comes to them: confirm it")
+                for other in others {
+                    write!(f, "; {other}")?;
+                }
+                f.write_str(". What the workflow comes to is begun again")?;
+                if others.iter().any(|other| matches!(other.what, ErrandKind::Child(_))) {
+                    f.write_str(
+                        ", children as new runs under new keys. Retry a child that has failed before this run, and it keeps what it did",
+                    )?;
+                }
+                f.write_str(": confirm it")
             }
             Self::TooLarge { bytes } => {
                 write!(f, "the result has {bytes} bytes of JSON; at most {} can be recorded", limits::MAX_VALUE_BYTES)

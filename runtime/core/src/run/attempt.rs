@@ -121,18 +121,18 @@ impl Machine {
     pub(super) fn start_attempt(&mut self, op: Operation, now_ms: u64) -> Option<Event> {
         let step = self.state.step(op)?;
         let (id, n, timeout_ms, alone) =
-            (step.begun.step.clone(), step.attempts + 1, step.begun.timeout_ms, step.alone);
+            (step.begun.step.clone(), self.state.next_attempt(step), step.begun.timeout_ms, step.alone);
+        let operation_key = self.operation_key(step);
         let deadline_ms = now_ms.max(self.state.at_ms).saturating_add(timeout_ms);
         self.record(now_ms, Record::AttemptStarted { op, n, deadline_ms });
         self.live.insert(op, LiveAttempt::new(n, deadline_ms, alone));
         let attempt = AttemptRef { operation: op, number: n };
         self.guest.body_turn(attempt);
-        let run = self.run_id();
         Some(Event::Attempt(Attempt {
             id: attempt,
             kind: AttemptKind::Execute,
-            idempotency_key: key::idempotency_key(run, &id, n),
-            operation_key: key::operation_key(run, &id),
+            idempotency_key: key::idempotency_key(self.run_id(), &id, self.epoch_in_keys(), n),
+            operation_key,
             deadline_ms: Some(deadline_ms),
             unknown: Vec::new(),
         }))
@@ -275,7 +275,7 @@ impl Machine {
         random: u64,
     ) {
         let Some(step) = self.state.step(op) else { return };
-        let effect = step.begun.effect;
+        let (effect, doubted) = (step.begun.effect, step.doubted);
         let did = step.effects.iter().any(|e| e.outcome == Outcome::Done);
         // A request that was under way when its attempt was lost may have happened.
         let unknown = step.effects.iter().any(|e| e.in_flight && e.outcome != Outcome::Done) || step.has_unknown();
@@ -302,6 +302,8 @@ impl Machine {
                 let may_harm = effect != EffectClass::Repeatable;
                 let lost = matches!(ended.why, Some(Why::Lost | Why::Trapped | Why::Deadline | Why::Closed));
                 let next = match verdict {
+                    // What it did after the copy from which the run was restored is not known.
+                    _ if may_harm && doubted => Next::Unknown,
                     _ if effect == EffectClass::Once && (unknown || ended.refused) => Next::Unknown,
                     _ if effect == EffectClass::Keyed && ended.refused => Next::Unknown,
                     Verdict::GiveUp if may_harm && unknown => Next::Unknown,

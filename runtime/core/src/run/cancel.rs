@@ -26,6 +26,12 @@ impl Machine {
         Ok(if self.state.paused.is_some() { Granted::OnResume } else { Granted::Now })
     }
 
+    /// Whether the run was asked to cancel.
+    #[must_use]
+    pub fn is_cancel_asked(&self) -> bool {
+        self.state.cancel.is_some()
+    }
+
     fn request_cancel(&mut self, error: Error, by: Option<String>, now_ms: u64, random: u64) {
         let untouched = !self.begun && self.state.script.is_empty();
         self.record(now_ms, Record::CancelRequested { error: error.clone(), by });

@@ -5,6 +5,7 @@ use super::machine::Machine;
 use super::replay::Came;
 use crate::contract::Operation;
 use crate::error::{Code, Error};
+use crate::fault::{Fault, planted};
 use crate::journal::entry::Record;
 
 impl Machine {
@@ -32,8 +33,12 @@ impl Machine {
             return Ok(());
         }
         if self.replayed(Came::Close(op))?.is_none() {
+            let child = self.is_awaited_child(op);
             self.record(now_ms, Record::Closed { op });
             self.guest.cursor = self.state.script.len();
+            if child && !planted(Fault::CloseLeavesChild) {
+                self.cancel_child(op);
+            }
             if self.live.contains_key(&op) {
                 let error = Error::new(Code::Cancelled, "the workflow closed this step").never_retried();
                 self.close_attempt(op, Closing { error, why: Why::Closed }, now_ms, random);

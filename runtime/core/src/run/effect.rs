@@ -107,11 +107,11 @@ impl Machine {
         let keyed = step.begun.effect == EffectClass::Keyed;
         Ok(match &request.key {
             EffectKey::Effect if keyed || carries_key_by_default(&request.method) => {
-                Some(key::effect_key(run, id, step.keys() + 1))
+                Some(key::effect_key(run, id, self.epoch_in_keys(), step.keys() + 1))
             }
             EffectKey::Effect => None,
-            EffectKey::Attempt => Some(key::idempotency_key(run, id, attempt.number)),
-            EffectKey::Operation => Some(key::operation_key(run, id)),
+            EffectKey::Attempt => Some(key::idempotency_key(run, id, self.epoch_in_keys(), attempt.number)),
+            EffectKey::Operation => Some(self.operation_key(step)),
             EffectKey::None if keyed => {
                 return invalid("a step whose effect is `keyed` cannot send a request with key `none`");
             }

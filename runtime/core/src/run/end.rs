@@ -33,7 +33,12 @@ impl Machine {
             return;
         }
         self.frontier(now_ms, random);
+        let continued = self.state.continued.is_some();
         let outcome = match (result, &self.state.cancel) {
+            (Ok(_), Some(reason)) if continued && !planted(Fault::ContinueCancelled) => {
+                RunOutcome::Cancelled(reason.clone())
+            }
+            (Ok(_), _) if continued => RunOutcome::Continued(self.id_of_next(now_ms)),
             (Ok(value), _) => RunOutcome::Succeeded(value),
             (Err(error), Some(reason)) => RunOutcome::Cancelled(reason.clone().with_failed_cleanup(error)),
             (Err(error), None) => RunOutcome::Failed(error.bounded()),
@@ -66,6 +71,7 @@ impl Machine {
         if let Some((outcome, returned)) = self.ending.take() {
             self.told.clear();
             self.record(now_ms, Record::Ended { outcome: outcome.clone(), returned });
+            self.go_on_in_another(&outcome);
             self.outputs.push(Output::Finished(outcome));
         }
     }

@@ -28,6 +28,10 @@ pub(super) struct Guest {
     pub(super) owner: Owner,
     /// The attempt whose turn it is was closed during the turn.
     pub(super) void: bool,
+    /// It was told that the run is to be cancelled.
+    pub(super) cancelled: bool,
+    /// It has ended the run, and another is to go on.
+    pub(super) continued: bool,
     /// It has come to the journal's end and was given something new.
     pub(super) live: bool,
     /// Operations that it was told of or has closed, before the journal's end.
@@ -61,6 +65,8 @@ impl Guest {
             log_turn: 0,
             owner: Owner::Workflow,
             void: false,
+            cancelled: false,
+            continued: false,
             live: false,
             over: BTreeSet::new(),
             randoms: 0,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::attempt::LiveAttempt;
+use super::errand::Errand;
 use super::guest::{Guest, Owner};
 use super::log::Room;
 use super::state::State;
@@ -10,7 +11,7 @@ use crate::contract::{Answer, AttemptRef, Event, Evidence, Exchange, Level, Oper
 use crate::error::{Code, Error};
 use crate::ids::{Digest, RunId, StepId};
 use crate::journal::codec::{self, Unreadable};
-use crate::journal::entry::{Entry, Record, RunOutcome, Started};
+use crate::journal::entry::{Entry, Record, Reply, RunOutcome, Started};
 use crate::journal::mismatch::Mismatch;
 use crate::json::Json;
 use crate::limits;
@@ -104,6 +105,15 @@ pub enum Input {
         /// What it carries.
         payload: Json,
     },
+    /// What became of an operation on another run came to the inbox.
+    Reply {
+        /// Its number in the run's inbox.
+        id: u64,
+        /// The operation.
+        op: Operation,
+        /// What became of it.
+        reply: Reply,
+    },
 }
 
 /// What is to be done, in this order.
@@ -116,6 +126,8 @@ pub enum Output {
         /// As it is written.
         bytes: Vec<u8>,
     },
+    /// Do this on Stepwell's own database, in the commit that has the entry before it.
+    Errand(Errand),
     /// Give the guest this event, and run it.
     Deliver(Event),
     /// Send this request once every entry before it is durable.
@@ -259,6 +271,7 @@ impl Machine {
             Input::Trapped(error) => self.trapped(error, now_ms, random),
             Input::Time => self.time(now_ms, random),
             Input::Event { id, name, payload } => self.event(id, name, payload, now_ms),
+            Input::Reply { id, op, reply } => self.reply(id, op, reply, now_ms),
             Input::Settled { .. } => {}
         }
     }
@@ -315,6 +328,12 @@ impl Machine {
     #[must_use]
     pub fn started(&self) -> &Started {
         &self.state.started
+    }
+
+    /// How long the run may be open, in ms from its start.
+    #[must_use]
+    pub fn run_timeout_ms(&self) -> Option<u64> {
+        self.state.started.deadline_ms.map(|deadline_ms| deadline_ms.saturating_sub(self.state.start_ms))
     }
 
     /// The run.

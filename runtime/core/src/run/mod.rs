@@ -15,12 +15,16 @@
 //! - What belongs to an instance alone (open exchanges, events not yet told) is in the machine, not in the state, and is gone
 //!   with the instance.
 
+mod again;
 mod ask;
 mod attempt;
 mod cancel;
+mod child;
 mod close;
+mod continued;
 mod effect;
 mod end;
+mod errand;
 mod event;
 mod guest;
 mod log;
@@ -29,7 +33,9 @@ mod pause;
 mod plan;
 mod replay;
 mod resolve;
+mod restore;
 mod retry;
+mod send;
 mod sleep;
 mod state;
 mod status;
@@ -40,7 +46,9 @@ mod time;
 #[cfg(test)]
 mod tests;
 
+pub use again::{ErrandKind, VoidErrand};
 pub use ask::{Granted, Refusal, RunStatus};
+pub use errand::{Continue, Errand};
 pub use machine::{Input, LoadError, LogLine, Machine, Mode, Output, TurnLimit};
 pub use resolve::{Finding, KeyOfRetry, Resolved, UnknownEffect, UnknownStep, found_error};
 pub use retry::{Retried, Retry, VoidEffect};

@@ -9,6 +9,7 @@ use super::state::{ItemKind, OpKind};
 use crate::contract::{Event, Operation};
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
+use crate::ids::RunId;
 use crate::journal::entry::RunOutcome;
 use crate::journal::mismatch::Mismatch;
 use crate::json::Json;
@@ -19,6 +20,9 @@ pub(super) enum Came<'a> {
     Step(&'a str),
     Sleep,
     Wait(&'a str),
+    Send { to: &'a RunId, name: &'a str, payload: &'a Json },
+    Child { workflow: &'a str, input: &'a Json },
+    Continue(&'a Json),
     Close(Operation),
 }
 
@@ -28,6 +32,9 @@ impl Came<'_> {
             Self::Step(name) => format!("step {name:?}"),
             Self::Sleep => "a sleep".to_owned(),
             Self::Wait(name) => format!("a wait for event {name:?}"),
+            Self::Send { to, name, payload } => send_text(to, name, payload),
+            Self::Child { workflow, input } => child_text(workflow, input),
+            Self::Continue(input) => continue_text(input),
             Self::Close(op) => format!("the close of operation {op}"),
         }
     }
@@ -78,12 +85,22 @@ impl Machine {
             };
         };
         let found = match (item.kind, came) {
+            // It has no number, and nobody asks for one.
+            (ItemKind::Continue, Came::Continue(input)) => {
+                self.state.continued.as_ref().is_some_and(|recorded| recorded.same_value(input)).then_some(0)
+            }
             (ItemKind::Close(op), Came::Close(closed)) if op == closed => Some(op),
             (ItemKind::Begin(op), _) => match (&self.state.ops[op as usize].kind, came) {
                 (OpKind::Step(step), Came::Step(name)) if step.begun.step.name == name => Some(op),
                 (OpKind::Step(_), Came::Step(_)) if planted(Fault::SkipMismatch) => Some(op),
                 (OpKind::Sleep { .. }, Came::Sleep) => Some(op),
                 (OpKind::Wait { name: recorded, .. }, Came::Wait(name)) if recorded == name => Some(op),
+                (OpKind::Send { to, name, payload }, Came::Send { to: t, name: n, payload: p }) => {
+                    (to == t && name == n && payload.same_value(p)).then_some(op)
+                }
+                (OpKind::Child(child), Came::Child { workflow, input }) => {
+                    (child.workflow == workflow && child.input.same_value(input)).then_some(op)
+                }
                 _ => None,
             },
             _ => None,
@@ -116,7 +133,7 @@ impl Machine {
         let event = match item.kind {
             ItemKind::Deliver(op) => self.outcome_event(op),
             ItemKind::Cancel => Some(Event::Cancelled),
-            ItemKind::Begin(_) | ItemKind::Close(_) => None,
+            ItemKind::Begin(_) | ItemKind::Close(_) | ItemKind::Continue => None,
         };
         let Some(event) = event else {
             let recorded = self.recorded_text(item.kind);
@@ -124,6 +141,7 @@ impl Machine {
             return None;
         };
         self.guest.cursor += 1;
+        self.guest.cancelled |= matches!(item.kind, ItemKind::Cancel);
         if let ItemKind::Deliver(op) = item.kind {
             self.guest.over.insert(op);
             self.guest.open = self.guest.open.saturating_sub(1);
@@ -162,7 +180,9 @@ impl Machine {
         let same = match (&recorded, result) {
             (RunOutcome::Succeeded(a), Ok(b)) => a.same_value(b),
             (RunOutcome::Failed(a), Err(b)) => a.code == b.code && a.message == b.clone().bounded().message,
-            (RunOutcome::Cancelled(_), Err(_)) => true,
+            (RunOutcome::Cancelled(_), Err(_)) | (RunOutcome::Continued(_), Ok(_)) => true,
+            // It would have gone on in another run, and was cancelled instead.
+            (RunOutcome::Cancelled(_), Ok(_)) => self.guest.continued,
             _ => false,
         };
         if same {
@@ -175,6 +195,7 @@ impl Machine {
             _ => String::new(),
         };
         let recorded = match &recorded {
+            RunOutcome::Continued(run) => format!("the end, so that run {run} goes on"),
             RunOutcome::Succeeded(value) => text(Some(value), None),
             RunOutcome::Failed(error) | RunOutcome::Cancelled(error) | RunOutcome::Terminated(error) => {
                 text(None, Some(error))
@@ -217,10 +238,13 @@ impl Machine {
             Some(OpKind::Step(step)) => format!("step {:?}", step.begun.step.name),
             Some(OpKind::Sleep { .. }) => "a sleep".to_owned(),
             Some(OpKind::Wait { name, .. }) => format!("a wait for event {name:?}"),
+            Some(OpKind::Send { to, name, payload }) => send_text(to, name, payload),
+            Some(OpKind::Child(child)) => child_text(&child.workflow, &child.input),
             None => format!("operation {op}"),
         };
         match kind {
             ItemKind::Begin(op) => name(op),
+            ItemKind::Continue => self.state.continued.as_ref().map_or_else(String::new, continue_text),
             ItemKind::Close(op) => format!("the close of operation {op} ({})", name(op)),
             ItemKind::Deliver(op) => format!("the end of the turn, then the outcome of {}", name(op)),
             ItemKind::Cancel => "the end of the turn, then the request to cancel".to_owned(),
@@ -235,6 +259,18 @@ impl Machine {
     pub(super) fn in_body(&self) -> bool {
         matches!(self.guest.owner, Owner::Body(_))
     }
+}
+
+fn send_text(to: &RunId, name: &str, payload: &Json) -> String {
+    format!("the event {name:?} to run {to} with {}", shortened(payload.as_str()))
+}
+
+fn child_text(workflow: &str, input: &Json) -> String {
+    format!("a child run of workflow {workflow:?} with the input {}", shortened(input.as_str()))
+}
+
+fn continue_text(input: &Json) -> String {
+    format!("the run's end, so that another goes on with the input {}", shortened(input.as_str()))
 }
 
 fn shortened(text: &str) -> String {

@@ -59,7 +59,11 @@ pub struct UnknownStep {
     pub void: bool,
     /// Its attempts so far.
     pub attempts: u32,
-    /// What may have happened. None where something was done, and the attempt was lost before it could say so.
+    /// It may have been attempted after the copy from which the database was restored: by attempts, and with effects, that are not
+    /// on record.
+    pub after_copy: bool,
+    /// What may have happened. None where something was done, and the attempt was lost before it could say so; or where it is only
+    /// not known what followed a copy.
     pub effects: Vec<UnknownEffect>,
 }
 
@@ -120,7 +124,8 @@ impl Machine {
             Finding::Retry => match self.abandoned(op) {
                 // Nobody has said that it did not happen.
                 Some(mut reason) => {
-                    reason.outcome_unknown = found.has_unknown() && !planted(Fault::GivenUpIsNotDone);
+                    reason.outcome_unknown =
+                        (found.has_unknown() || found.doubted) && !planted(Fault::GivenUpIsNotDone);
                     (Resolution::Failed(reason.clone()), Vec::new(), Some(reason))
                 }
                 None => {
@@ -162,8 +167,14 @@ impl Machine {
                 last_sent_ms: effect.last_sent_ms,
             });
             let StepBegun { op, step: id, .. } = &step.begun;
-            let void = self.state.ops[*op as usize].void;
-            UnknownStep { op: *op, step: id.clone(), void, attempts: step.attempts, effects: effects.collect() }
+            UnknownStep {
+                op: *op,
+                step: id.clone(),
+                void: self.state.ops[*op as usize].void,
+                attempts: step.tried,
+                after_copy: step.doubted,
+                effects: effects.collect(),
+            }
         });
         unknown.collect()
     }

@@ -2,14 +2,16 @@
 //!
 //! Nothing that may have happened is forgotten by that: steps keep their keys, what was sent under them, and their numbers.
 
+use super::again::VoidErrand;
 use super::ask::{Granted, Refusal, RunStatus, bounded_name, bounded_text};
 use super::guest::Guest;
 use super::machine::Machine;
-use super::state::{ItemKind, Phase, Ready};
+use super::state::{ItemKind, OpKind, Phase, Ready};
 use crate::contract::Operation;
 use crate::error::Error;
+use crate::fault::{Fault, planted};
 use crate::ids::{Digest, StepId};
-use crate::journal::entry::{Record, RunOutcome};
+use crate::journal::entry::{Record, Restored, RunOutcome};
 use crate::policy::effect::Outcome;
 
 /// What is asked of a failed run.
@@ -21,6 +23,9 @@ pub struct Retry {
     pub digest: Option<Digest>,
     /// What was done after that point may be done again.
     pub confirm: bool,
+    /// The restorations of the database that this run was part of, the earliest first. A run that has ended is told of none: those that
+    /// it does not know it is told of now.
+    pub restored: Vec<Restored>,
 }
 
 /// What a retry has led to.
@@ -28,12 +33,14 @@ pub struct Retry {
 pub struct Retried {
     /// It goes on now.
     pub granted: Granted,
-    /// The step whose failure it was taken back to. None where it lives through its own code's last turn anew.
+    /// The step whose failure it was taken back to. None where that is a child's, or it lives through its own code's last turn anew.
     pub step: Option<StepId>,
     /// The steps that are attempted again.
     pub again: Vec<StepId>,
     /// What was done, or may have been, after that point.
     pub void: Vec<VoidEffect>,
+    /// What was done to other runs after that point, and children that have no result.
+    pub others: Vec<VoidErrand>,
 }
 
 /// A request of a step that is void.
@@ -57,7 +64,7 @@ pub struct VoidEffect {
 struct Cut {
     /// The first item of the script that is void.
     from: usize,
-    /// The step whose failure is told there.
+    /// The step or child whose failure is told there.
     step: Option<Operation>,
 }
 
@@ -68,19 +75,24 @@ impl Machine {
     /// When it has not failed, when there is no such failure, or when something was done since that is not confirmed.
     pub fn retry(&mut self, retry: &Retry, reason: &str, by: &str, now_ms: u64) -> Result<Retried, Refusal> {
         let cut = self.cut(retry)?;
-        let void = self.void_effects(cut.from);
-        if !void.is_empty() && !retry.confirm {
-            return Err(Refusal::NeedsConfirm(void));
+        let (void, others) = (self.void_effects(cut.from), self.void_errands(cut.from));
+        if !(retry.confirm || void.is_empty() && others.is_empty()) {
+            return Err(Refusal::NeedsConfirm(void, others));
         }
         let step = cut.step.and_then(|op| self.step_of(op).cloned());
         let (reason, by) = (bounded_text(reason), bounded_name(by));
+        // Before it goes on: what it did after a copy, taken up again then too, is as unknown as that of a run that was open.
+        for restored in self.not_told(&retry.restored) {
+            self.record(now_ms, Record::Restored(restored));
+        }
         self.record(now_ms, Record::Rewound { to: self.first_void(&cut), reason, by });
         if let Some(digest) = retry.digest.clone().filter(|digest| *digest != self.state.digest) {
             self.record(now_ms, Record::Repinned { digest });
         }
         self.anew();
+        self.begin_children_again(now_ms);
         let again = self.attempted_next();
-        Ok(Retried { granted: Granted::Now, step, again, void })
+        Ok(Retried { granted: Granted::Now, step, again, void, others })
     }
 
     /// The same in memory alone, to see whether other code replays the run as far as it would be taken back to.
@@ -92,6 +104,15 @@ impl Machine {
         // It has failed: the cut was found.
         let _ = self.state.rewound(to, self.state.at_ms);
         Ok(())
+    }
+
+    fn not_told(&self, restored: &[Restored]) -> Vec<Restored> {
+        if planted(Fault::RetryForgetsRestore) {
+            return Vec::new();
+        }
+        let epoch = self.state.epoch.as_deref();
+        let known = restored.iter().rposition(|restored| Some(restored.epoch.as_str()) == epoch);
+        restored[known.map_or(0, |at| at + 1)..].to_vec()
     }
 
     fn anew(&mut self) {
@@ -144,7 +165,7 @@ impl Machine {
         }
     }
 
-    /// Steps whose failure the workflow was told, and where in the script. What was begun before the run was told to cancel is not
+    /// Steps and children whose failure the workflow was told, and where in the script. What was begun before the run was told to cancel is not
     /// attempted again, whatever it is taken back to.
     fn failures_told(&self) -> Vec<(usize, Operation)> {
         let told = self.state.script.iter().enumerate().filter_map(|(at, item)| match item.kind {
@@ -156,8 +177,11 @@ impl Machine {
     }
 
     fn failure(&self, op: Operation) -> Option<&Error> {
-        self.state.step(op)?;
-        self.state.ops.get(op as usize)?.outcome.as_ref()?.as_ref().err()
+        let state = self.state.ops.get(op as usize)?;
+        if !matches!(state.kind, OpKind::Step(_) | OpKind::Child(_)) {
+            return None;
+        }
+        state.outcome.as_ref()?.as_ref().err()
     }
 
     /// What was done, or may have been, by steps that were begun at that place of the script or after it.

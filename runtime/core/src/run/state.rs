@@ -4,16 +4,19 @@
 //! delivered) is done here, so that it is the same live and after a restart.
 
 mod ends;
+mod epoch;
+mod replies;
 mod rewound;
 mod steps;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::contract::{EffectClass, Operation};
 use crate::error::Error;
-use crate::ids::{Digest, StepId};
-use crate::journal::entry::{Asked, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
+use crate::ids::{Digest, RunId, StepId};
+use crate::journal::entry::{Asked, ChildBegun, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
 use crate::json::Json;
 use crate::policy::effect::Outcome;
 
@@ -35,11 +38,22 @@ pub(super) struct State {
     open_waits: BTreeMap<String, BTreeSet<Operation>>,
     /// Events that nobody has waited for yet, oldest first.
     kept: VecDeque<Event>,
+    /// The last of the inbox: an event, or a reply.
     pub(super) last_event: u64,
+    /// Operations whose reply comes with the commit that has them: it is there, or about to be.
+    pub(super) errands: BTreeSet<Operation>,
+    /// With what the run that goes on for it begins.
+    pub(super) continued: Option<Json>,
     pub(super) cancel: Option<Error>,
     pub(super) terminate: Option<Error>,
     /// Nothing starts, falls due or is told until this is over.
     pub(super) paused: Option<Hold>,
+    /// The epoch's name, once the database was restored; the first one has none.
+    pub(super) epoch: Option<Arc<str>>,
+    /// How often it was restored.
+    pub(super) epochs: u32,
+    /// The run may have gone on after the copy from which it was restored.
+    pub(super) in_doubt: bool,
     /// Operations begun before the workflow was told to cancel: that ends them, and not those that clean up after it.
     pub(super) cancelled_ops: usize,
     /// Steps that are ready for an attempt which must be alone in the instance.
@@ -78,6 +92,8 @@ pub(super) struct Item {
 pub(super) enum ItemKind {
     /// Any command that begins an operation; which kind is the operation's.
     Begin(Operation),
+    /// The run is to end, and another to go on.
+    Continue,
     Close(Operation),
     Deliver(Operation),
     Cancel,
@@ -110,6 +126,17 @@ pub(super) struct Op {
     settled_at: Option<u64>,
     /// It was begun after the point that the run was taken back to.
     pub(super) void: bool,
+    /// Of a child: whether it is begun again.
+    pub(super) again: Again,
+}
+
+/// Whether a child is begun again, since its run was taken up again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    No,
+    /// It was asked to cancel by the run's end, and has not ended yet: unless it succeeds.
+    IfFailed,
+    Now,
 }
 
 impl Op {
@@ -124,14 +151,35 @@ pub(super) enum OpKind {
     Step(Box<Step>),
     Sleep { due_ms: u64 },
     Wait { name: String, due_ms: Option<u64>, event: Option<Event> },
+    Send { to: RunId, name: String, payload: Json },
+    Child(Box<ChildBegun>),
+}
+
+/// What a doubted step waits to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// To be attempted.
+    Ready,
+    /// To be attempted at this time, in ms since the Unix epoch.
+    Until(u64),
 }
 
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) begun: StepBegun,
     pub(super) phase: Phase,
+    /// In which epoch it began.
+    pub(super) epoch: Option<Arc<str>>,
     /// The number of its latest attempt.
     pub(super) attempts: u32,
+    /// How many attempts it has had.
+    pub(super) tried: u32,
+    /// It may have been attempted after the copy from which the run was restored, and nobody has said anything of that yet.
+    pub(super) doubted: bool,
+    /// What it was about to do but for the doubt. None where it is unknown for a reason of its own.
+    pub(super) held: Option<Held>,
+    /// Since the run was last restored from a copy a person has said what became of it.
+    cleared: bool,
     /// Failures that count.
     pub(super) failures: u32,
     /// Its next attempt shares the instance with no other body.
@@ -221,9 +269,14 @@ impl State {
             open_waits: BTreeMap::new(),
             kept: VecDeque::new(),
             last_event: 0,
+            errands: BTreeSet::new(),
+            continued: None,
             cancel: None,
             terminate: None,
             paused: None,
+            epoch: None,
+            epochs: 0,
+            in_doubt: false,
             cancelled_ops: 0,
             alone_ready: BTreeSet::new(),
             ended: None,
@@ -242,7 +295,8 @@ impl State {
     /// # Errors
     /// When it cannot follow what is there, in words.
     pub(super) fn apply(&mut self, entry: &Entry, bytes: usize) -> Result<(), String> {
-        if self.ended.is_some() && !matches!(entry.record, Record::Rewound { .. }) {
+        let takes_up = matches!(entry.record, Record::Rewound { .. } | Record::Restored(_));
+        if self.ended.as_ref().is_some_and(|(outcome, _)| !(takes_up && matches!(outcome, RunOutcome::Failed(_)))) {
             return Err("it follows the end of the run".to_owned());
         }
         if entry.at_ms < self.at_ms {
@@ -266,10 +320,13 @@ impl State {
             Record::Started(_) => return Err("the run has begun already".to_owned()),
             Record::StepBegun(begun) => {
                 script(ItemKind::Begin(begun.op));
-                let step = self.begun_again(Step::new(begun.clone()));
+                let step = self.step_begun(begun);
+                let ready = step.phase == Phase::Ready;
                 self.begin(begun.op, OpKind::Step(Box::new(step)))?;
                 *self.names.entry(begun.step.name.clone()).or_insert(0) += 1;
-                self.ready.push_back(Ready::Attempt(begun.op));
+                if ready {
+                    self.ready.push_back(Ready::Attempt(begun.op));
+                }
             }
             Record::SleepBegun { op, due_ms, .. } => {
                 script(ItemKind::Begin(*op));
@@ -280,6 +337,26 @@ impl State {
                 script(ItemKind::Begin(*op));
                 self.begin(*op, OpKind::Wait { name: name.clone(), due_ms: *due_ms, event: None })?;
                 self.wait_begun(*op, name, *due_ms);
+            }
+            Record::SendBegun { op, to, name, payload } => {
+                script(ItemKind::Begin(*op));
+                let kind = OpKind::Send { to: to.clone(), name: name.clone(), payload: payload.clone() };
+                self.begin(*op, kind)?;
+                self.errands.insert(*op);
+            }
+            Record::ChildBegun(child) => {
+                script(ItemKind::Begin(child.op));
+                self.begin(child.op, OpKind::Child(child.clone()))?;
+                if child.detached {
+                    self.errands.insert(child.op);
+                }
+            }
+            Record::ChildBegunAgain { op, run } => self.child_begun_again(*op, run)?,
+            Record::ContinuedAsNew { input } => {
+                script(ItemKind::Continue);
+                if self.continued.replace(input.clone()).is_some() {
+                    return Err("the run has continued already".to_owned());
+                }
             }
             Record::Closed { op } => {
                 script(ItemKind::Close(*op));
@@ -320,6 +397,7 @@ impl State {
                 self.kept.push_back(Event { id: *id, name: name.clone(), payload: payload.clone() });
                 self.hand_out(name);
             }
+            Record::ReplyArrived { id, op, reply } => self.reply_arrived(*id, *op, reply)?,
             Record::CancelRequested { error, .. } => {
                 self.cancel = Some(error.clone());
                 self.cancelled_ops = usize::MAX;
@@ -335,6 +413,8 @@ impl State {
             Record::Rewound { to, .. } => self.rewound(*to, at_ms)?,
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
+            Record::Restored(restored) => self.restored(restored),
+            Record::NothingFollowed { .. } => self.nothing_followed(),
             Record::Ended { outcome, returned } => self.end(outcome, *returned),
         }
         Ok(())
@@ -370,6 +450,7 @@ impl State {
             cancelled: false,
             settled_at: None,
             void: false,
+            again: Again::No,
         });
         Ok(())
     }
@@ -425,6 +506,7 @@ impl Op {
             },
             OpKind::Sleep { due_ms } => Some(*due_ms),
             OpKind::Wait { due_ms, .. } => *due_ms,
+            OpKind::Send { .. } | OpKind::Child(_) => None,
         }
     }
 }
@@ -434,7 +516,12 @@ impl Step {
         Self {
             begun,
             phase: Phase::Ready,
+            epoch: None,
             attempts: 0,
+            tried: 0,
+            doubted: false,
+            held: None,
+            cleared: false,
             failures: 0,
             alone: false,
             abandoned: false,

@@ -5,7 +5,7 @@ use super::state::{OpKind, Phase, Ready, Step};
 use crate::contract::{EffectClass, Event, Operation};
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
-use crate::ids::StepId;
+use crate::ids::{RunId, StepId};
 use crate::journal::entry::Record;
 use crate::limits;
 
@@ -40,6 +40,8 @@ pub enum Awaited {
     Event(String),
     /// The next attempt of that step.
     Retry(StepId),
+    /// The end of that child run.
+    Child(RunId),
 }
 
 impl std::fmt::Display for Awaited {
@@ -48,6 +50,7 @@ impl std::fmt::Display for Awaited {
             Self::Sleep => f.write_str("a sleep"),
             Self::Event(name) => write!(f, "event {name:?}"),
             Self::Retry(step) => write!(f, "the next attempt of step {step}"),
+            Self::Child(run) => write!(f, "child run {run}"),
         }
     }
 }
@@ -65,7 +68,8 @@ impl Machine {
         if self.state.paused.is_some() && self.live.is_empty() && self.ending.is_none() {
             return Activity::Paused;
         }
-        let busy = !self.live.is_empty() || !self.told.is_empty() || self.ending.is_some();
+        let own = !self.told.is_empty() || !self.state.errands.is_empty();
+        let busy = !self.live.is_empty() || own || self.ending.is_some();
         if busy || !self.state.ready.is_empty() {
             return Activity::Running;
         }
@@ -121,6 +125,11 @@ impl Machine {
                 Phase::BackingOff { .. } => Some(Awaited::Retry(step.begun.step.clone())),
                 _ => None,
             },
+            OpKind::Child(child) if !child.detached && self.state.ops[op as usize].outcome.is_none() => {
+                Some(Awaited::Child(child.run.clone()))
+            }
+            // Its reply is there, or about to be.
+            OpKind::Send { .. } | OpKind::Child(_) => None,
         }
     }
 
@@ -181,6 +190,7 @@ impl Machine {
             self.state.forget_a_result();
         }
         self.end_lost_attempts(now_ms, random);
+        self.begin_children_again(now_ms);
         self.time(now_ms, random);
     }
 
@@ -208,9 +218,11 @@ impl Machine {
         if let Some(event) = self.next_told() {
             return Some(event);
         }
-        // Nothing else begins or is told before a request to cancel, and that waits until no attempt is under way.
-        let too_early = planted(Fault::CancelTooEarly);
-        if matches!(self.state.ready.front(), Some(Ready::Cancel)) && !self.live.is_empty() && !too_early {
+        // Nothing else begins or is told before a request to cancel, and that waits until no attempt is under way, and until it is
+        // known what became of what has been done on other runs.
+        let under_way = !self.live.is_empty() && !planted(Fault::CancelTooEarly)
+            || !self.state.errands.is_empty() && !planted(Fault::CancelBeforeReply);
+        if matches!(self.state.ready.front(), Some(Ready::Cancel)) && under_way {
             return None;
         }
         let at = (0..self.state.ready.len()).find(|at| match self.state.ready[*at] {
@@ -227,7 +239,10 @@ impl Machine {
                 Some(event)
             }
             Ready::Cancel => {
+                let children = self.children_given_up();
                 let at_ms = self.record(now_ms, Record::CancelDelivered);
+                children.into_iter().for_each(|op| self.cancel_child(op));
+                self.guest.cancelled = true;
                 self.delivered(at_ms);
                 Some(Event::Cancelled)
             }

@@ -74,6 +74,10 @@ impl Machine {
         if self.is_terminating() {
             return Err(self.gave_up_error());
         }
+        if self.guest.continued {
+            let text = format!("{what} ({:?}) cannot begin: the run has ended, and another goes on", shown(name));
+            return Err(Error::new(Code::InvalidArgument, text).never_retried());
+        }
         if self.guest.open >= limits::MAX_OPEN_OPERATIONS {
             let max = limits::MAX_OPEN_OPERATIONS;
             let text =

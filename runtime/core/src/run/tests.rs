@@ -19,6 +19,8 @@ fn started() -> Vec<u8> {
             retry: RetryPolicy::default(),
             step_timeout_ms: None,
             deadline_ms: None,
+            parent: None,
+            continues: None,
         },
     )
 }

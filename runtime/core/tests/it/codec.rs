@@ -4,11 +4,12 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use stepwell_core::contract::{EffectClass, Evidence};
-use stepwell_core::error::{Cause, Error, Retryability};
+use stepwell_core::error::{Cause, Code, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::codec::{decode, encode};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, Dispatched, Entry, Next, Record, RecordedAnswer, Resolution, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, ChildBegun, Dispatched, Entry, Next, Parent, Record, RecordedAnswer, Reply, Resolution,
+    Restored, RunOutcome, Started, StepBegun,
 };
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
@@ -83,9 +84,22 @@ fn commands() -> impl Strategy<Value = Record> {
     let started = (texts(), texts(), texts(), jsons(), policies(), option::of(any::<u64>()), option::of(any::<u64>()));
     let begun = (any::<u32>(), texts(), any::<u32>(), policies(), any::<u64>(), classes(), any::<u64>());
     prop_oneof![
-        started.prop_map(|(run, workflow, digest, input, retry, step_timeout_ms, deadline_ms)| {
+        (started, option::of((texts(), any::<u32>())), option::of(texts())).prop_map(|(started, parent, continues)| {
+            let (run, workflow, digest, input, retry, step_timeout_ms, deadline_ms) = started;
             let (run, digest) = (RunId::new(run), Digest::of(digest.as_bytes()));
-            Record::Started(Started { run, workflow, digest, input, retry, step_timeout_ms, deadline_ms })
+            let parent = parent.map(|(run, depth)| Parent { run: RunId::new(run), depth });
+            let continues = continues.map(RunId::new);
+            Record::Started(Started {
+                run,
+                workflow,
+                digest,
+                input,
+                retry,
+                step_timeout_ms,
+                deadline_ms,
+                parent,
+                continues,
+            })
         }),
         begun.prop_map(|(op, name, occurrence, retry, timeout_ms, effect, key_ttl_ms)| {
             let step = StepId { name, occurrence };
@@ -97,6 +111,20 @@ fn commands() -> impl Strategy<Value = Record> {
             name,
             due_ms
         }),
+        (any::<u32>(), texts(), texts(), jsons()).prop_map(|(op, to, name, payload)| Record::SendBegun {
+            op,
+            to: RunId::new(to),
+            name,
+            payload
+        }),
+        (any::<(u32, bool, bool)>(), texts(), texts(), jsons(), option::of(texts()), vec((texts(), texts()), 0..2))
+            .prop_map(|((op, detached, abandoned), run, workflow, input, run_key, tags)| {
+                let run = RunId::new(run);
+                let child = ChildBegun { op, run, workflow, input, detached, abandoned, run_key, tags };
+                Record::ChildBegun(Box::new(child))
+            }),
+        (any::<u32>(), texts()).prop_map(|(op, run)| Record::ChildBegunAgain { op, run: RunId::new(run) }),
+        jsons().prop_map(|input| Record::ContinuedAsNew { input }),
         any::<u32>().prop_map(|op| Record::Closed { op }),
     ]
 }
@@ -108,9 +136,14 @@ fn deliveries() -> impl Strategy<Value = Record> {
         any::<u32>().prop_map(|op| Record::TimerFired { op }),
         any::<u32>().prop_map(|op| Record::WaitExpired { op }),
         (any::<u64>(), texts(), jsons()).prop_map(|(id, name, payload)| Record::EventArrived { id, name, payload }),
+        (any::<u64>(), any::<u32>(), replies()).prop_map(|(id, op, reply)| Record::ReplyArrived { id, op, reply }),
         Just(Record::Resumed),
         texts().prop_map(|text| Record::Repinned { digest: Digest::of(text.as_bytes()) }),
     ]
+}
+
+fn replies() -> impl Strategy<Value = Reply> {
+    prop_oneof![jsons().prop_map(Reply::Succeeded), errors().prop_map(Reply::Failed)]
 }
 
 fn resolutions() -> impl Strategy<Value = Resolution> {
@@ -128,6 +161,12 @@ fn asked() -> impl Strategy<Value = Record> {
         (texts(), texts()).prop_map(|(reason, by)| Record::Paused { reason, by }),
         texts().prop_map(|by| Record::Unpaused { by }),
         (any::<u64>(), texts(), texts()).prop_map(|(to, reason, by)| Record::Rewound { to, reason, by }),
+        (texts(), any::<bool>(), texts()).prop_map(|(epoch, in_doubt, by)| Record::Restored(Restored {
+            epoch,
+            in_doubt,
+            by
+        })),
+        (texts(), texts()).prop_map(|(evidence, by)| Record::NothingFollowed { evidence, by }),
         (any::<u32>(), resolutions(), texts(), texts()).prop_map(|(op, resolution, evidence, by)| Record::Resolved {
             op,
             resolution,
@@ -168,7 +207,8 @@ fn attempts() -> impl Strategy<Value = Record> {
         jsons().prop_map(RunOutcome::Succeeded),
         errors().prop_map(RunOutcome::Failed),
         errors().prop_map(RunOutcome::Cancelled),
-        errors().prop_map(RunOutcome::Terminated)
+        errors().prop_map(RunOutcome::Terminated),
+        texts().prop_map(|run| RunOutcome::Continued(RunId::new(run)))
     ];
     prop_oneof![
         any::<(u32, u32, u64)>().prop_map(|(op, n, deadline_ms)| Record::AttemptStarted { op, n, deadline_ms }),
@@ -257,6 +297,66 @@ fn numbers_keep_their_spelling_in_the_journal() {
         let bytes = encode(&entry);
         assert!(std::str::from_utf8(&bytes).unwrap().contains(text), "{text}");
         assert_eq!(decode(0, &bytes).unwrap(), entry);
+    }
+}
+
+/// What a released version has written is read for ever.
+#[test]
+fn what_is_done_on_other_runs_is_written_like_this() {
+    let payload = Json::parse("{\"n\":1}").unwrap();
+    let sent = Record::SendBegun { op: 3, to: RunId::new("run_2"), name: "paid".into(), payload };
+    let child = ChildBegun {
+        op: 3,
+        run: RunId::new("run_2"),
+        workflow: "ship".into(),
+        input: Json::parse("[1]").unwrap(),
+        detached: false,
+        abandoned: false,
+        run_key: None,
+        tags: Vec::new(),
+    };
+    let detached = ChildBegun {
+        detached: true,
+        abandoned: true,
+        run_key: Some("k".into()),
+        tags: vec![("a".into(), "b".into())],
+        ..child.clone()
+    };
+    let gone = Reply::Failed(Error::new(Code::RunEnded, "too late").never_retried());
+    for (record, text) in [
+        (sent, r#"1{"t":5,"e":{"send_begun":{"op":3,"to":"run_2","name":"paid","payload":{"n":1}}}}"#),
+        (
+            Record::ChildBegun(Box::new(child)),
+            r#"1{"t":5,"e":{"child_begun":{"op":3,"run":"run_2","workflow":"ship","input":[1]}}}"#,
+        ),
+        (
+            Record::ChildBegun(Box::new(detached)),
+            r#"1{"t":5,"e":{"child_begun":{"op":3,"run":"run_2","workflow":"ship","input":[1],"detached":true,"abandoned":true,"run_key":"k","tags":[["a","b"]]}}}"#,
+        ),
+        (
+            Record::ChildBegunAgain { op: 3, run: RunId::new("run_4") },
+            r#"1{"t":5,"e":{"child_begun_again":{"op":3,"run":"run_4"}}}"#,
+        ),
+        (
+            Record::ContinuedAsNew { input: Json::parse("[2]").unwrap() },
+            r#"1{"t":5,"e":{"continued_as_new":{"input":[2]}}}"#,
+        ),
+        (
+            Record::Ended { outcome: RunOutcome::Continued(RunId::new("run_3")), returned: true },
+            r#"1{"t":5,"e":{"ended":{"outcome":{"continued":"run_3"},"returned":true}}}"#,
+        ),
+        (
+            Record::ReplyArrived { id: 7, op: 3, reply: Reply::Succeeded(Json::null()) },
+            r#"1{"t":5,"e":{"reply_arrived":{"id":7,"op":3,"reply":{"succeeded":null}}}}"#,
+        ),
+        (
+            Record::ReplyArrived { id: 7, op: 3, reply: gone },
+            r#"1{"t":5,"e":{"reply_arrived":{"id":7,"op":3,"reply":{"failed":{"code":"workflows.run_ended","message":"too late","retryability":"never"}}}}}"#,
+        ),
+    ] {
+        let entry = Entry { at_ms: 5, record };
+        assert_eq!(String::from_utf8(encode(&entry)).unwrap(), text);
+        assert_eq!(decode(0, text.as_bytes()).unwrap(), entry);
     }
 }
 

@@ -12,8 +12,8 @@ fn step(name: &str, occurrence: u32) -> StepId {
 
 /// All keys of a step that its attempts and effects 1 to 3 have.
 fn keys_of(run: &RunId, id: &StepId) -> Vec<String> {
-    let mut keys = vec![operation_key(run, id)];
-    keys.extend((1..=3).flat_map(|n| [idempotency_key(run, id, n), effect_key(run, id, n)]));
+    let mut keys = vec![operation_key(run, id, None)];
+    keys.extend((1..=3).flat_map(|n| [idempotency_key(run, id, None, n), effect_key(run, id, None, n)]));
     keys
 }
 
@@ -35,9 +35,9 @@ fn keys_have_the_documented_form() {
         ("a\"/\\", 1, "run_7:a%22%2F%5C"),
     ] {
         let id = step(name, occurrence);
-        assert_eq!(operation_key(&run, &id), operation);
-        assert_eq!(idempotency_key(&run, &id, 12), format!("{operation}:12"));
-        assert_eq!(effect_key(&run, &id, 12), format!("{operation}:e12"));
+        assert_eq!(operation_key(&run, &id, None), operation);
+        assert_eq!(idempotency_key(&run, &id, None, 12), format!("{operation}:12"));
+        assert_eq!(effect_key(&run, &id, None, 12), format!("{operation}:e12"));
     }
 }
 
@@ -67,24 +67,24 @@ fn the_bound_is_255_and_what_is_cut_is_told_apart() {
     let run = RunId::new("run_0198c1a2b3c4d5e6f708192a3b4c5d6e");
     let fixed = run.as_str().len() + 1;
     for length in [254, 255, 256, 257] {
-        let key = operation_key(&run, &step(&"k".repeat(length - fixed), 1));
+        let key = operation_key(&run, &step(&"k".repeat(length - fixed), 1), None);
         assert_eq!(key.len(), length.min(255));
         assert_eq!(key.ends_with('k'), length <= 255, "{key}");
     }
     let long = "支".repeat(66);
-    let cut = operation_key(&run, &step(&long, 1));
+    let cut = operation_key(&run, &step(&long, 1), None);
     assert_eq!(cut.len(), 255);
     // A step that is called what another's cut key looks like.
     let own = &cut[fixed..];
-    assert_ne!(operation_key(&run, &step(own, 1)), cut);
+    assert_ne!(operation_key(&run, &step(own, 1), None), cut);
 }
 
 #[test]
 fn a_step_cannot_take_the_name_of_another_step_s_cut_key() {
     let run = RunId::new("run_7");
-    let cut = operation_key(&run, &step(&"%".repeat(200), 1));
+    let cut = operation_key(&run, &step(&"%".repeat(200), 1), None);
     let text = percent_encoding::percent_decode_str(&cut["run_7:".len()..]).decode_utf8().unwrap().into_owned();
-    assert_ne!(operation_key(&run, &step(&text, 1)), cut);
+    assert_ne!(operation_key(&run, &step(&text, 1), None), cut);
 }
 
 #[test]
@@ -104,21 +104,22 @@ fn names() -> impl Strategy<Value = String> {
     prop_oneof!["[a#:%e1~!]{1,4}", "[ -~é支😀]{1,12}", "[a支%]{20,66}"]
 }
 
-/// The same name, occurrence, attempt and run or others: what makes a key one of a kind.
-fn places() -> impl Strategy<Value = (String, String, u32, u32)> {
-    ("run_[0-9a-f]{1,4}", names(), 1..4_u32, 1..4_u32)
+/// The same name, occurrence, epoch, attempt and run or others: what makes a key one of a kind.
+fn places() -> impl Strategy<Value = (String, String, u32, Option<String>, u32)> {
+    ("run_[0-9a-f]{1,4}", names(), 1..4_u32, proptest::option::of("[0-9a-f]{1,2}"), 1..4_u32)
 }
 
 proptest! {
     #[test]
     fn a_key_names_one_thing_alone(places in proptest::collection::vec(places(), 2..40)) {
         let mut seen: BTreeMap<String, String> = BTreeMap::new();
-        for (run, name, occurrence, n) in places {
+        for (run, name, occurrence, epoch, n) in places {
+            let epoch = epoch.as_deref();
             let (id, run) = (step(&name, occurrence), RunId::new(run));
             for (key, what) in [
-                (operation_key(&run, &id), format!("operation {run} {id:?}")),
-                (idempotency_key(&run, &id, n), format!("attempt {run} {id:?} {n}")),
-                (effect_key(&run, &id, n), format!("effect {run} {id:?} {n}")),
+                (operation_key(&run, &id, epoch), format!("operation {run} {id:?} {epoch:?}")),
+                (idempotency_key(&run, &id, epoch, n), format!("attempt {run} {id:?} {epoch:?} {n}")),
+                (effect_key(&run, &id, epoch, n), format!("effect {run} {id:?} {epoch:?} {n}")),
             ] {
                 prop_assert!((1..=255).contains(&key.len()), "{}", key);
                 prop_assert!(key.bytes().all(|b| (b'!'..=b'~').contains(&b)), "{}", key);
@@ -137,7 +138,7 @@ proptest! {
     #[test]
     fn any_name_makes_a_key(name in any::<String>(), occurrence: u32, n: u32) {
         let id = step(&name, occurrence);
-        for key in [idempotency_key(&RunId::new("run_7"), &id, n), effect_key(&RunId::new("run_7"), &id, n)] {
+        for key in [idempotency_key(&RunId::new("run_7"), &id, None, n), effect_key(&RunId::new("run_7"), &id, None, n)] {
             prop_assert!(key.len() <= 255 && key.is_ascii());
         }
     }

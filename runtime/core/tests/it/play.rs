@@ -13,17 +13,17 @@ pub(crate) use given::{class, declined, json, post, started, status_error};
 use std::fmt::Write as _;
 
 use stepwell_core::contract::{
-    Attempt, AttemptRef, Event, Evidence, Exchange, Operation, Request, Response, StepOptions,
+    Attempt, AttemptRef, Event, Evidence, Exchange, Operation, Request, Response, RunOptions, StepOptions,
 };
 use stepwell_core::error::{Code, Error};
-use stepwell_core::journal::entry::Started;
+use stepwell_core::journal::entry::{Reply, Started};
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
 use stepwell_core::policy::effect::dead_key;
 use stepwell_core::run::{Activity, Granted, Input, Machine, Mode, Output, Refusal, Retried, Retry};
 
 use replay::Act;
-use show::event_text;
+use show::{errand_text, event_text};
 
 /// When runs begin, in ms since the Unix epoch.
 pub(crate) const START_MS: u64 = 1_000_000;
@@ -126,6 +126,10 @@ impl Play {
                 Output::Finished(_) => self.line("--", "finished"),
                 Output::Stopped(mismatch) => self.line("--", &format!("stopped: {mismatch}")),
                 Output::Verified => self.line("--", "verified"),
+                Output::Errand(errand) => {
+                    let told = errand_text(&errand);
+                    self.line("store <-", &told);
+                }
                 Output::StatusText(_) | Output::Log(_) => {}
             }
         }
@@ -161,6 +165,26 @@ impl Play {
         self.acts.push(Act::Wait(op, name.into(), timeout_ms));
         self.drain();
         op
+    }
+
+    pub(crate) fn send_to(&mut self, to: &str, name: &str, payload: &str) -> Operation {
+        let op = self.machine.send_event(to, name, json(payload), self.now_ms).unwrap();
+        self.acts.push(Act::Send(op, to.into(), name.into(), json(payload)));
+        self.drain();
+        op
+    }
+
+    pub(crate) fn start(&mut self, workflow: &str, input: &str, options: RunOptions) -> Operation {
+        let op = self.machine.start_run(workflow, json(input), options.clone(), self.now_ms).unwrap();
+        self.acts.push(Act::Start(op, workflow.into(), json(input), options));
+        self.drain();
+        op
+    }
+
+    pub(crate) fn continue_as_new(&mut self, input: &str) {
+        self.machine.continue_as_new(json(input), self.now_ms).unwrap();
+        self.acts.push(Act::Continue(json(input)));
+        self.drain();
     }
 
     pub(crate) fn close(&mut self, op: Operation) {
@@ -263,6 +287,15 @@ impl Play {
         self.handle(Input::Event { id, name: name.into(), payload: json(payload) });
     }
 
+    /// What became of an operation on another run is in the inbox.
+    pub(crate) fn reply(&mut self, id: u64, op: Operation, reply: Result<&str, Error>) {
+        let reply = match reply {
+            Ok(value) => Reply::Succeeded(json(value)),
+            Err(error) => Reply::Failed(error),
+        };
+        self.handle(Input::Reply { id, op, reply });
+    }
+
     // People.
 
     /// What a person asks, and is answered.
@@ -299,7 +332,6 @@ impl Play {
 
     /// The failed run is taken up again, and its instance is built.
     pub(crate) fn retry(&mut self, retry: &Retry) -> Result<Retried, Refusal> {
-        let entries = self.journal.len();
         let mut retried = None;
         let answer = self.ask(|machine, now_ms| {
             let answer = machine.retry(retry, "the bank is back", "ana", now_ms);
@@ -307,6 +339,9 @@ impl Play {
             answer.map(|retried| retried.granted)
         });
         answer?;
+        let rewound = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains("rewound");
+        // What it is told before that belongs to the life that ended.
+        let entries = self.journal.iter().rposition(rewound).expect("it was taken back");
         self.lives.push((entries, self.acts.clone()));
         self.result = None;
         self.rebuild();
@@ -342,6 +377,21 @@ impl Play {
     pub(crate) fn lose_process(&mut self) {
         self.note("crash");
         self.machine = Machine::load(&self.journal, None, Mode::Continue).unwrap();
+    }
+
+    /// The database is lost, and restored from a copy that has the journal's entries up to `kept`.
+    pub(crate) fn restore_keeping(&mut self, kept: usize, epoch: &str) {
+        self.note(&format!("restored from a copy of {kept} entries"));
+        self.journal.truncate(kept);
+        self.machine = Machine::load(&self.journal, None, Mode::Continue).unwrap();
+        self.machine.restore((epoch, true), "restored from a copy", "ana", self.now_ms, 0).unwrap();
+        self.drain();
+    }
+
+    /// A person resumes the run, and it is built again.
+    pub(crate) fn taken_up(&mut self) {
+        assert_eq!(self.unpause(), Ok(Granted::Now));
+        self.rebuild();
     }
 
     /// The instance is built again: workflow code does what it did.

@@ -1,7 +1,7 @@
 //! The life of a run: what each operation comes to in each state. The table is the one of ARCHITECTURE.md, word for word, and it is
 //! walked live, and with a kill before and after the question.
 
-use stepwell_core::contract::{EffectClass, Event, Exchange};
+use stepwell_core::contract::{EffectClass, Event, Exchange, ParentClose, RunOptions};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::run::{Activity, Finding, Granted, Refusal, Retry, RunStatus};
 
@@ -10,13 +10,14 @@ use crate::play::{Play, class, declined, json, post};
 /// Brings a run into a state.
 type Into = fn() -> Play;
 
-const STATES: [(&str, Into); 12] = [
+const STATES: [(&str, Into); 13] = [
     ("queued", Play::queued),
     ("executing", executing),
     ("between steps", between),
     ("backing off", backing_off),
     ("sleeping", sleeping),
     ("waiting for an event", waiting),
+    ("waiting for a child", parent),
     ("blocked", blocked),
     ("paused", paused),
     ("asked to cancel", cancelling),
@@ -64,6 +65,14 @@ fn sleeping() -> Play {
 fn waiting() -> Play {
     let mut play = Play::new();
     play.wait("paid", Some(1_000_000));
+    play.nothing();
+    play
+}
+
+fn parent() -> Play {
+    let mut play = Play::new();
+    let (run_key, detached, on_parent_close, tags) = (None, false, ParentClose::Cancel, Vec::new());
+    play.start("ship", "1", RunOptions { run_key, detached, on_parent_close, tags });
     play.nothing();
     play
 }

@@ -67,14 +67,18 @@ impl Driver {
 
     /// Of a run that was set aside the machine knows nothing: what it is asked is done once somebody resumes it, which is more than
     /// nothing then.
-    fn as_set_aside(&self, ask: &Ask, said: Said) -> Said {
+    pub(super) fn as_set_aside(&self, ask: &Ask, said: Said) -> Said {
         let over = {
             let shared = self.shared.lock();
             shared.machine.is_ending() || shared.machine.ended().is_some()
         };
         match ask {
             _ if !self.set_aside || over => said,
-            Ask::Cancel { .. } | Ask::Resolve { .. } if said.granted() == Granted::Now => said.with(Granted::OnResume),
+            Ask::Cancel { .. } | Ask::Resolve { .. } | Ask::NothingFollowed { .. }
+                if said.granted() == Granted::Now =>
+            {
+                said.with(Granted::OnResume)
+            }
             Ask::Resume { .. } => said.with(Granted::Now),
             _ => said,
         }
@@ -82,7 +86,7 @@ impl Driver {
 
     /// What follows for the task and the run's row. The row says, in the same commit, what a process that comes after this one has
     /// to do with the run.
-    fn granted(&mut self, ask: &Ask, granted: Granted) {
+    pub(super) fn granted(&mut self, ask: &Ask, granted: Granted) {
         let now_ms = real_now_ms();
         match ask {
             Ask::Terminate { .. } => {
@@ -102,12 +106,12 @@ impl Driver {
                 }
             }
             // It stays where it is until the reason is gone, and its row says it; what was asked is on record.
-            Ask::Cancel { .. } | Ask::Resolve { .. } if self.set_aside => {}
+            Ask::Cancel { .. } | Ask::Resolve { .. } | Ask::NothingFollowed { .. } if self.set_aside => {}
             Ask::Cancel { .. } if granted == Granted::OnResume => {
                 let text = self.shared.lock().machine.pause_text();
                 self.status(Status::Paused, text, now_ms);
             }
-            Ask::Cancel { .. } | Ask::Resolve { .. } => self.goes_on(granted, now_ms),
+            Ask::Cancel { .. } | Ask::Resolve { .. } | Ask::NothingFollowed { .. } => self.goes_on(granted, now_ms),
             Ask::Resume { on, .. } => {
                 self.set_aside = false;
                 self.by_hand = self.invocation.is_none();
@@ -168,6 +172,7 @@ fn decide(machine: &mut Machine, ask: &Ask, now_ms: u64) -> Result<Said, Refusal
         Ask::Retry { retry, reason, by, .. } => {
             return machine.retry(retry, reason, by, now_ms).map(Said::Retried);
         }
+        Ask::NothingFollowed { evidence, by } => machine.nothing_followed(evidence, by, now_ms),
         Ask::Resume { by, .. } => machine.unpause(by, now_ms, random()),
     };
     granted.map(Said::Granted)

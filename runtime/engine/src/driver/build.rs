@@ -167,6 +167,7 @@ impl Driver {
             secrets: workflow.secrets.clone(),
         };
         self.module = Some(loaded.module.clone());
+        self.workflows = Some(loaded.workflows.clone());
         Ok(())
     }
 

@@ -170,7 +170,7 @@ impl Driver {
 }
 
 /// What people are told of steps whose outcome is unknown; nothing where there are none.
-pub(super) fn unknown_text(steps: &[StepId]) -> Option<String> {
+pub(crate) fn unknown_text(steps: &[StepId]) -> Option<String> {
     let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
     (!names.is_empty()).then(|| format!("the outcome of step {} is unknown", names.join(", ")))
 }

@@ -17,7 +17,7 @@ use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Name, Post};
-use super::retry::Void;
+use super::retry::{Void, VoidOther};
 use super::steer::Accepted;
 use super::workflows::has_workflow;
 
@@ -185,9 +185,12 @@ impl From<AskError> for Problem {
             AskError::Refused(Refusal::NotFailed) => Self::new(ApiCode::RunNotFailed, text),
             AskError::Refused(Refusal::StepNotFailed(_)) => Self::new(ApiCode::StepNotFailed, text),
             AskError::Refused(Refusal::NeedsCode) => Self::new(ApiCode::RetryNeedsModule, text),
-            AskError::Refused(Refusal::NeedsConfirm(effects)) => {
+            AskError::Refused(Refusal::NeedsConfirm(effects, others)) => {
                 let effects: Vec<Void> = effects.iter().map(Void::of).collect();
-                Self::new(ApiCode::RetryNeedsConfirm, text).with("effects", json!(effects))
+                let others: Vec<VoidOther> = others.iter().map(VoidOther::of).collect();
+                Self::new(ApiCode::RetryNeedsConfirm, text)
+                    .with("effects", json!(effects))
+                    .with("others", json!(others))
             }
             AskError::Store(error) => error.into(),
             AskError::Differs(error) | AskError::Failed(error) => error.into(),

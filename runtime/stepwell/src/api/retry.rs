@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stepwell_core::ids::{Digest, RunId};
-use stepwell_engine::{Retried, Retry, RunRef, Said, VoidEffect};
+use stepwell_engine::{ErrandKind, Retried, Retry, RunRef, Said, VoidEffect, VoidErrand};
 use utoipa::ToSchema;
 
 use super::app::App;
@@ -48,6 +48,35 @@ pub(crate) struct RetryAccepted {
     pub(crate) again: Vec<String>,
     /// What was done, or may have been, after that point.
     effects: Vec<Void>,
+    /// What was done to other runs after that point, and children that have no result: each is begun again as a new run.
+    #[schema(required = false)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    others: Vec<VoidOther>,
+}
+
+/// What the run did to another.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct VoidOther {
+    /// The other run.
+    run: String,
+    /// It was started as a child of this workflow.
+    #[schema(required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    child: Option<String>,
+    /// An event of this name was sent to it.
+    #[schema(required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
+}
+
+impl VoidOther {
+    pub(super) fn of(of: &VoidErrand) -> Self {
+        let (child, event) = match &of.what {
+            ErrandKind::Child(workflow) => (Some(workflow.clone()), None),
+            ErrandKind::Event(name) => (None, Some(name.clone())),
+        };
+        Self { run: of.run.to_string(), child, event }
+    }
 }
 
 /// A request of a step that was begun after the point that the run was taken back to.
@@ -77,6 +106,7 @@ impl RetryAccepted {
             step: retried.step.as_ref().map(ToString::to_string),
             again: retried.again.iter().map(ToString::to_string).collect(),
             effects: retried.void.iter().map(Void::of).collect(),
+            others: retried.others.iter().map(VoidOther::of).collect(),
         }
     }
 }
@@ -97,14 +127,14 @@ impl Void {
 /// Take a failed run up again, from the failure that ended it.
 ///
 /// The steps that failed are attempted again, under the keys that they had; what was told to the workflow after that point is void.
-/// What was done after it is listed, and has to be confirmed.
+/// What was done after it is listed, and has to be confirmed; so are child runs without a result, which are begun again as new runs.
 #[utoipa::path(
     post, path = "/v1/runs/{id}/retry", tag = "runs", request_body(content = Option<RetryOf>),
     params(("id" = String, Path, description = "The run"), super::openapi::KeyHeader),
     responses(
         (status = 202, description = "It goes on", body = RetryAccepted),
         (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is no such run or step"),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "It has not failed; or it needs another module, or a confirmation: `effects` lists what was done"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "It has not failed; or it needs another module, or a confirmation: `effects` and `others` list what was done"),
     )
 )]
 pub(crate) async fn retry(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
@@ -112,7 +142,7 @@ pub(crate) async fn retry(State(app): State<App>, name: Name, post: Post) -> Res
     let RetryOf { reason, from_step, digest, confirm } = post.json_or_default()?;
     let by = post.principal.name.clone();
     let reason = reason.unwrap_or_default();
-    let retry = Retry { from_step, digest: digest.map(Digest::from_text), confirm };
+    let retry = Retry { from_step, digest: digest.map(Digest::from_text), confirm, ..Retry::default() };
     let shared = app.clone();
     once(&app, post.keyed.clone(), move |keyed| async move {
         let row = shared.run(&name.0)?;

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
+use stepwell_core::ids::RunId;
 use stepwell_engine::store::{RunFilter, Status};
 use utoipa::ToSchema;
 
@@ -37,6 +38,7 @@ pub(crate) struct Runs {
         ("status" = Option<views::RunStatus>, Query, description = "Only runs with this status"),
         ("open" = Option<bool>, Query, description = "Only runs that have not ended"),
         ("runKey" = Option<String>, Query, description = "Only the run with this run key"),
+        ("parent" = Option<String>, Query, description = "Only runs that this run has started"),
         ("tag" = Option<Vec<String>>, Query, description = "Only runs with this tag, name=value; may be repeated"),
         ("sinceMs" = Option<u64>, Query, maximum = 9223372036854775807u64, description = "Only runs started at this time or later, in ms since the Unix epoch"),
         ("untilMs" = Option<u64>, Query, maximum = 9223372036854775807u64, description = "Only runs started before this time"),
@@ -70,7 +72,7 @@ pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: 
 }
 
 fn filter(query: &Query) -> Result<RunFilter, Problem> {
-    query.only(&["workflow", "status", "open", "runKey", "tag", "sinceMs", "untilMs", "limit", "cursor"])?;
+    query.only(&["workflow", "status", "open", "runKey", "parent", "tag", "sinceMs", "untilMs", "limit", "cursor"])?;
     let invalid = |text: String| Problem::new(ApiCode::InvalidRequest, text);
     let status = match query.one("status")? {
         Some(text) => Some(text.parse::<Status>().map_err(|error| invalid(error.to_string()))?),
@@ -86,6 +88,7 @@ fn filter(query: &Query) -> Result<RunFilter, Problem> {
         open: query.flag("open")?,
         workflow: query.one("workflow")?.map(str::to_owned),
         run_key: query.one("runKey")?.map(str::to_owned),
+        parent: query.one("parent")?.map(RunId::new),
         tags: tags.collect::<Result<_, _>>()?,
         since_ms: query.number("sinceMs", 0..=i64::MAX as u64)?,
         until_ms: query.number("untilMs", 0..=i64::MAX as u64)?,
@@ -110,7 +113,8 @@ pub(crate) async fn show(State(app): State<App>, Caller(caller): Caller, name: N
 
 /// How a run ended.
 ///
-/// 202 while it has not. With `wait` the answer comes when it has, or the time is over.
+/// 202 while it has not. With `wait` the answer comes when it has, or the time is over. Where another run goes on for it, that one is
+/// shown: its end is what whoever started the first one waits for.
 #[utoipa::path(
     get, path = "/v1/runs/{id}/result", tag = "runs",
     params(
@@ -132,7 +136,7 @@ pub(crate) async fn result(
     caller.may(Scope::Read)?;
     query.only(&["wait"])?;
     let wait_ms = wait_ms(query.one("wait")?)?.unwrap_or(0);
-    let mut row = app.run(&name.0)?;
+    let mut row = views::last(&app, app.run(&name.0)?.key)?;
     if !row.status.is_finished() && wait_ms > 0 {
         row = views::ended(&app, row.key, wait_ms).await?;
     }

@@ -26,7 +26,7 @@ use super::request::{Name, OK, Post, Query, wait_ms};
 use super::views::{self, Outcome, Outcomes, Run, raw};
 
 /// Tags of a run.
-const MAX_TAGS: usize = 32;
+const MAX_TAGS: usize = limits::MAX_TAGS;
 /// Starts in one batch.
 const MAX_BATCH: usize = 1_000;
 
@@ -79,7 +79,8 @@ pub(crate) struct Batch {
 
 /// Start a run.
 ///
-/// With `wait` the answer comes when the run has ended, or the time is over, and shows the run as it is then; so does a repetition's.
+/// With `wait` the answer comes when the run has ended, or the time is over, and shows the run as it is then, or the one that goes on
+/// for it; so does a repetition's.
 #[utoipa::path(
     post, path = "/v1/workflows/{name}/runs", tag = "runs", request_body = Start,
     params(
@@ -326,13 +327,18 @@ fn active(app: &App, workflow: &str) -> Result<Digest, Problem> {
 
 /// The run that has the run key, if it is what is asked for.
 fn existing(app: &App, row: &RunRow, workflow: &str, input: &Json, run_key: &str) -> Result<Found, Problem> {
+    // Where another run goes on for the first, what was asked for is still the first one's.
     let same = row.workflow == workflow && input_of(app, row)?.same_value(input);
     if same { Ok(Found::Existing(Box::new(views::run(row)))) } else { Err(conflict(run_key, &row.run)) }
 }
 
 fn input_of(app: &App, row: &RunRow) -> Result<Json, Problem> {
     let unreadable = |why: &str| Problem::new(ApiCode::Internal, format!("the input of run {} {why}", row.run));
-    let first = app.reads().entries(row.key, 0, 1)?;
+    let key = match &row.links.first {
+        Some(first) => app.run(first.as_str())?.key,
+        None => row.key,
+    };
+    let first = app.reads().entries(key, 0, 1)?;
     let (seq, bytes) = first.first().ok_or_else(|| unreadable("is missing"))?;
     let entry = codec::decode(*seq, bytes).map_err(|error| unreadable(&format!("cannot be read: {error}")))?;
     match entry.record {

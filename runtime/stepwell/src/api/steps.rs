@@ -41,6 +41,9 @@ pub(crate) struct Unknown {
     pub(crate) void: Option<bool>,
     /// Its attempts so far.
     attempts: u32,
+    /// It may have been attempted after the copy was made from which the database was restored.
+    #[serde(default)]
+    pub(crate) after_copy: bool,
     /// What may have happened. Empty where something was done, and its last attempt was lost before it could say so.
     pub(crate) effects: Vec<Effect>,
 }
@@ -90,6 +93,7 @@ impl Unknown {
             status: StepStatus::Unknown,
             void: step.void.then_some(true),
             attempts: step.attempts,
+            after_copy: step.after_copy,
             effects: effects.collect(),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stepwell_core::ids::RunId;
-use stepwell_engine::store::{NewRun, RunKey, RunRow, Status};
+use stepwell_engine::store::{Links, NewRun, RunKey, RunRow, Status};
 use utoipa::ToSchema;
 
 use super::app::App;
@@ -32,6 +32,15 @@ pub(crate) struct Run {
     /// The run that it was started in the place of.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_of: Option<String>,
+    /// The run that started it, where that is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    /// The run that it goes on for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continued_from: Option<String>,
+    /// The run that goes on for it, which has the run key. Whoever waits for this run's end waits for that one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continued_as: Option<String>,
     /// The starter's marks on it.
     tags: BTreeMap<String, String>,
     /// The workflow's own words on where it is.
@@ -101,6 +110,9 @@ pub(crate) fn run(row: &RunRow) -> Run {
         status: row.status.as_str(),
         run_key: row.run_key.clone(),
         retry_of: row.retry_of.as_ref().map(ToString::to_string),
+        parent: row.links.parent.as_ref().map(|(run, _)| run.to_string()),
+        continued_from: row.links.continued_from.as_ref().map(ToString::to_string),
+        continued_as: row.links.continued_as.as_ref().map(ToString::to_string),
         tags: row.tags.iter().cloned().collect(),
         status_text: row.status_text.clone(),
         detail: row.detail.clone().or(begins),
@@ -132,6 +144,7 @@ pub(crate) fn new_run(new: &NewRun) -> Run {
         unknown: 0,
         created_at_ms: new.created_at_ms,
         changed_at_ms: new.created_at_ms,
+        links: Links::default(),
     })
 }
 
@@ -208,25 +221,46 @@ pub(crate) struct Outcome {
     pub(crate) problem: Option<Box<RawValue>>,
 }
 
-/// The run once it has ended; as it is when the time is over or the server stops.
+/// The run once it has ended, or the last of those that have gone on for it; as it is when the time is over or the server stops.
 pub(crate) async fn ended(app: &App, run: RunKey, wait_ms: u64) -> Result<RunRow, Problem> {
-    let mut changes = app.engine.changes(run).await;
     let wait = async {
-        loop {
-            changes.borrow_and_update();
-            let row = app.reads().run_by_number(run)?;
-            if row.as_ref().is_none_or(|row| row.status.is_finished()) {
-                return Ok::<_, Problem>(());
-            }
-            if changes.changed().await.is_err() {
-                return Ok(());
+        let mut run = run;
+        while end_of_one(app, run).await? {
+            match last(app, run)? {
+                row if row.key == run => break,
+                row => run = row.key,
             }
         }
+        Ok::<_, Problem>(())
     };
     tokio::select! {
         waited = tokio::time::timeout(Duration::from_millis(wait_ms), wait) => waited.unwrap_or(Ok(()))?,
         () = app.stopped() => {}
     }
-    let row = app.reads().run_by_number(run)?;
-    row.ok_or_else(|| Problem::new(ApiCode::NotFound, "the run is gone"))
+    last(app, run)
+}
+
+/// Waits until this one has ended. `false`: nothing more is heard of it.
+async fn end_of_one(app: &App, run: RunKey) -> Result<bool, Problem> {
+    let mut changes = app.engine.changes(run).await;
+    loop {
+        changes.borrow_and_update();
+        let row = app.reads().run_by_number(run)?;
+        if row.as_ref().is_none_or(|row| row.status.is_finished()) {
+            return Ok(true);
+        }
+        if changes.changed().await.is_err() {
+            return Ok(false);
+        }
+    }
+}
+
+/// The run, or the last of those that have gone on for it.
+pub(crate) fn last(app: &App, run: RunKey) -> Result<RunRow, Problem> {
+    let gone = || Problem::new(ApiCode::NotFound, "the run is gone");
+    let row = app.reads().run_by_number(run)?.ok_or_else(gone)?;
+    match &row.links.last {
+        Some(last) => app.reads().run(last)?.ok_or_else(gone),
+        None => Ok(row),
+    }
 }

@@ -34,7 +34,7 @@ impl Concluding<'_> {
             Some(RunEvent::Ended(outcome)) => {
                 let exit = self.ended(&outcome, &mut stdout);
                 if check {
-                    let succeeded = matches!(outcome, RunOutcome::Succeeded(_));
+                    let succeeded = matches!(outcome, RunOutcome::Succeeded(_) | RunOutcome::Continued(_));
                     self.replay_check(exit, succeeded, signals, &mut stdout).await
                 } else {
                     exit
@@ -77,6 +77,8 @@ impl Concluding<'_> {
                 }
                 Exit::Done.into()
             }
+            // The one that goes on was followed to its end, if it came to one.
+            RunOutcome::Continued(next) => Exit::Done.with(format!("run {run} has ended, and run {next} goes on")),
             RunOutcome::Failed(error) => Exit::RunFailed.with(format!("run {run} failed: {}", chain(error))),
             RunOutcome::Cancelled(error) => Exit::RunFailed.with(format!("run {run} was cancelled: {}", chain(error))),
             RunOutcome::Terminated(error) => {

@@ -1,5 +1,6 @@
 //! The command line: its commands as data, and what they have in common.
 
+mod backup;
 mod build;
 mod completions;
 mod conclude;
@@ -8,6 +9,7 @@ mod open;
 mod progress;
 mod remote;
 mod render;
+mod restore;
 mod run;
 mod runs;
 mod serve;
@@ -55,6 +57,10 @@ enum Command {
     Token(remote::TokenArgs),
     /// Steps of which it is not known whether they happened: list them, and say what became of one.
     Steps(steps::StepsArgs),
+    /// Copy a database to a file, also while a server drives runs in it.
+    Backup(backup::BackupArgs),
+    /// Make a copy the database of a data directory. Its runs wait to be resumed, since nobody knows what they did after the copy.
+    Restore(restore::RestoreArgs),
     /// Build a workflow's source to a WebAssembly component.
     Build(build::BuildArgs),
     /// Print what a shell needs to complete the command line.
@@ -100,6 +106,8 @@ pub(crate) fn main() -> ExitCode {
             Command::Modules(args) => done(remote::modules(args).await),
             Command::Token(args) => done(remote::token(args).await),
             Command::Serve(args) => serve::run(args).await,
+            Command::Backup(args) => done(backup::run(args).await),
+            Command::Restore(args) => done(restore::run(args).await),
             Command::Build(args) => build::run(args).await,
             Command::Completions(args) => completions::run(&args, &mut Cli::command()),
         }

@@ -60,6 +60,10 @@ impl Lines {
                 let until = due_ms.map(|at| format!(" until {}", clock(at))).unwrap_or_default();
                 Some(format!("  waiting for event {name:?}{until}"))
             }
+            Record::SendBegun { to, name, .. } => {
+                Some(format!("  sending event {name:?} to {}", printable(to.as_str())))
+            }
+            Record::ChildBegun(child) => Some(format!("  starting {:?} as {}", child.workflow, child.run)),
             Record::EventArrived { name, .. } => Some(format!("  event {name:?} came")),
             Record::Rewound { by, .. } => Some(format!("  taken up again by {}", printable(by))),
             Record::CancelRequested { error, .. } => Some(format!("  cancelling: {}", printable(&error.message))),
@@ -103,6 +107,7 @@ pub(super) fn json_event(event: &RunEvent) -> Value {
         }
         RunEvent::Ended(outcome) => match outcome {
             RunOutcome::Succeeded(value) => json!({ "event": "ended", "status": "succeeded", "result": tree(value) }),
+            RunOutcome::Continued(run) => json!({ "event": "ended", "status": "succeeded", "continuedAs": run }),
             RunOutcome::Failed(error) => json!({ "event": "ended", "status": "failed", "error": tree(error) }),
             RunOutcome::Cancelled(error) => json!({ "event": "ended", "status": "cancelled", "error": tree(error) }),
             RunOutcome::Terminated(error) => json!({ "event": "ended", "status": "terminated", "error": tree(error) }),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
 use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun};
@@ -137,26 +138,26 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
     };
     let mut watcher = Watcher { json: args.json, lines: Lines::default(), stdout: Stdout::default() };
     watcher.began(&run);
-    let end = Concluding { engine: &engine, run: &run, data_dir: &args.data_dir.data_dir, json: args.json };
-    if args.resume.is_some()
-        && let Some(outcome) = engine.outcome(&run).map_err(|error| Exit::Failed.with(error))?
-    {
+    let mut happenings = engine.watch(run.key);
+    let mut check = !args.no_replay_check;
+    let last = if args.resume.is_none() {
+        engine.go(&run);
+        watcher.follow(&engine, &run, &mut happenings, &mut signals).await
+    } else if let Some(over) = watcher.over(&engine, &run)? {
         // It ended before its result was seen, for instance by a kill in between: a result is not lost by that.
         watcher.note(&format!("run {} has ended already", run.id));
-        let last = RunEvent::Ended(outcome);
-        watcher.show(&engine, &last);
-        return Ok(end.tell(Some(last), false, &mut signals, watcher.stdout).await);
-    }
-    let mut happenings = engine.watch(run.key);
-    if args.resume.is_some() {
+        check = false;
+        Some(over)
+    } else {
         // Before its events: they wake the run, and must not do so on the code that it is to leave.
         engine.resume(&run, BY, module.as_ref()).await.map_err(|error| not_resumed(&run, &error))?;
+        engine.recover_children(&run).map_err(|error| Exit::Failed.with(error))?;
         send_events(&engine, &run, &events, args.event_id.as_deref().unwrap_or("cli")).await;
-    } else {
-        engine.go(&run);
-    }
-    let last = watcher.follow(&engine, &run, &mut happenings, &mut signals).await;
-    let exit = end.tell(last, !args.no_replay_check, &mut signals, watcher.stdout).await;
+        watcher.follow(&engine, &run, &mut happenings, &mut signals).await
+    };
+    let (run, last) = watcher.follow_to_the_last(&engine, run, last, &mut signals).await?;
+    let end = Concluding { engine: &engine, run: &run, data_dir: &args.data_dir.data_dir, json: args.json };
+    let exit = end.tell(last, check, &mut signals, watcher.stdout).await;
     if let Some(traced) = traced {
         traced.end().await;
     }
@@ -245,6 +246,42 @@ impl Watcher {
         } else if let Some(line) = self.lines.line(event) {
             anstream::eprintln!("{line}");
         }
+    }
+
+    /// How the run ended, where it has.
+    fn over(&mut self, engine: &Engine, run: &RunRef) -> Result<Option<RunEvent>, ExitCode> {
+        let over = engine.outcome(run).map_err(|error| Exit::Failed.with(error))?.map(RunEvent::Ended);
+        over.iter().for_each(|event| self.show(engine, event));
+        Ok(over)
+    }
+
+    /// Where another run goes on for it, that one is followed, and so on.
+    async fn follow_to_the_last(
+        &mut self,
+        engine: &Engine,
+        mut run: RunRef,
+        mut last: Option<RunEvent>,
+        signals: &mut Signals,
+    ) -> Result<(RunRef, Option<RunEvent>), ExitCode> {
+        while let Some(RunEvent::Ended(RunOutcome::Continued(next))) = &last {
+            run = find(engine, next.as_str())?;
+            self.began(&run);
+            let mut happenings = engine.watch(run.key);
+            // It may have come to rest before anybody watched, or have been left by an earlier process.
+            match engine.resume(&run, BY, None).await {
+                Ok(_) | Err(AskError::Refused(_)) => {}
+                Err(error) => return Err(not_resumed(&run, &error)),
+            }
+            // What it was answered is durable: where it has ended by then, nothing more is told of it.
+            last = match self.over(engine, &run)? {
+                Some(over) => Some(over),
+                None => {
+                    engine.recover_children(&run).map_err(|error| Exit::Failed.with(error))?;
+                    self.follow(engine, &run, &mut happenings, signals).await
+                }
+            };
+        }
+        Ok((run, last))
     }
 
     /// Until the run's last event. The first Ctrl-C parks the run, the second ends the process at once.

@@ -192,7 +192,9 @@ fn list(common: &Common, status: Option<Status>, workflow: Option<String>, limit
 fn as_json(row: &RunRow) -> serde_json::Value {
     json!({
         "run": row.run, "workflow": row.workflow, "digest": row.digest, "status": row.status.as_str(), "detail": row.detail,
-        "statusText": row.status_text, "runKey": row.run_key, "retryOf": row.retry_of, "wakeAtMs": row.wake_at_ms, "createdAtMs": row.created_at_ms,
+        "statusText": row.status_text, "runKey": row.run_key, "retryOf": row.retry_of,
+        "parent": row.links.parent.as_ref().map(|(run, _)| run), "continuedFrom": row.links.continued_from,
+        "continuedAs": row.links.continued_as, "wakeAtMs": row.wake_at_ms, "createdAtMs": row.created_at_ms,
         "changedAtMs": row.changed_at_ms,
     })
 }
@@ -218,6 +220,9 @@ fn show(_: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
         ("module", row.digest.to_string()),
     ];
     lines.extend(row.retry_of.as_ref().map(|run| ("retry of", run.to_string())));
+    lines.extend(row.links.parent.as_ref().map(|(parent, _)| ("parent", parent.to_string())));
+    lines.extend(row.links.continued_from.as_ref().map(|run| ("goes on", format!("for {run}"))));
+    lines.extend(row.links.continued_as.as_ref().map(|run| ("goes on", format!("as {run}"))));
     lines.extend(row.detail.clone().map(|detail| ("detail", detail)));
     lines.extend(row.status_text.clone().map(|text| ("text", text)));
     lines.extend(row.wake_at_ms.map(|at| ("until", clock(at))));

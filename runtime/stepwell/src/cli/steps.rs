@@ -10,13 +10,13 @@ use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
 use stepwell_core::run::{Machine, Mode};
 use stepwell_engine::store::{self, Reads, RunFilter, RunRow};
-use stepwell_engine::{AskError, Finding, RunRef, UnknownStep, found_error};
+use stepwell_engine::{AskError, Engine, Finding, Granted, RunRef, UnknownStep, found_error};
 
 use super::exit::Exit;
 use super::remote::{self, Place, PlaceArgs, ServerArgs, Word};
 use super::render::clock;
 use super::stdout::Stdout;
-use super::{BY, DurabilityArg, open};
+use super::{BY, DataDir, DurabilityArg, open};
 use crate::api::{ResolvedStep, Unknown};
 
 /// Arguments of `stepwell steps`.
@@ -52,6 +52,23 @@ enum StepsCommand {
     /// Say what became of a step whose outcome is unknown. It is recorded with the evidence, and the run goes on with it: on a server
     /// at once, in a data directory when it is resumed with `stepwell run --resume RUN`.
     Resolve(ResolveArgs),
+    /// Say that nothing was done for a restored run after the copy was made, but what its journal has. Steps that were unknown for no
+    /// other reason are attempted once it is resumed.
+    NothingFollowed(NothingFollowedArgs),
+}
+
+#[derive(Debug, Args)]
+struct NothingFollowedArgs {
+    /// The run.
+    run: String,
+    /// How you found it out. It stands in the journal.
+    #[arg(long, value_name = "TEXT")]
+    evidence: String,
+    /// Who you are. It stands in the journal.
+    #[arg(long, value_name = "NAME", default_value = BY)]
+    by: String,
+    #[command(flatten)]
+    data_dir: DataDir,
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +111,7 @@ pub(super) async fn run(args: StepsArgs) -> ExitCode {
             }
         }
         StepsCommand::Resolve(args) => resolve(args).await,
+        StepsCommand::NothingFollowed(args) => nothing_followed(args).await,
     };
     match answer {
         Ok(()) => Exit::Done.into(),
@@ -149,7 +167,9 @@ fn show(stdout: &mut Stdout, step: &Unknown, json: bool) {
         };
         stdout.line(printable(&format!("    {} {} sent {}{times}{key}", e.method, e.url, clock(e.last_sent_ms))));
     }
-    if step.effects.is_empty() {
+    if step.after_copy {
+        stdout.line("    it may have been attempted after the copy was made from which the database was restored");
+    } else if step.effects.is_empty() {
         stdout.line("    something of it was done, and its last attempt was lost before it could say so");
     }
 }
@@ -198,20 +218,42 @@ async fn resolve_there(
 }
 
 async fn resolve_here(args: &ResolveArgs, directory: &Path, finding: Finding) -> Result<ResolvedStep, ExitCode> {
-    let outside = open::Outside { secrets: &[], allow_net: &[] };
-    let engine = open::engine(directory, DurabilityArg::Disk, &outside, |settings| settings.drives = false)?;
-    let row = engine.run(&RunId::new(&args.run)).map_err(|error| Exit::Failed.with(error))?;
-    let none = || Exit::Usage.with(format!("there is no run {} in {}", args.run, directory.display()));
-    let row = row.ok_or_else(none)?;
-    let run = RunRef { id: row.run, key: row.key };
+    let (engine, run) = asked(directory, &args.run, &args.evidence)?;
     let by = args.by.as_deref().unwrap_or(BY);
     let resolved = engine.resolve(&run, &args.step, finding, &args.evidence, by).await;
     engine.stop().await;
-    let resolved = resolved.map_err(|error| {
-        let exit = if matches!(error, AskError::Refused(_)) { Exit::Usage } else { Exit::Failed };
-        exit.with(error)
-    })?;
-    Ok(ResolvedStep::of(&run, &resolved))
+    Ok(ResolvedStep::of(&run, &resolved.map_err(refused)?))
+}
+
+async fn nothing_followed(args: NothingFollowedArgs) -> Result<(), ExitCode> {
+    let (engine, run) = asked(&args.data_dir.data_dir, &args.run, &args.evidence)?;
+    let granted = engine.nothing_followed(&run, &args.evidence, args.by.as_str()).await;
+    engine.stop().await;
+    let text = match granted.map_err(refused)? {
+        Granted::Already => "is in no doubt",
+        Granted::Now | Granted::OnResume => "is in no doubt any more",
+    };
+    Stdout::default().line(format!("run {} {text}", run.id));
+    anstream::eprintln!("To go on with the run: stepwell run --resume {}", run.id);
+    Ok(())
+}
+
+/// An engine that drives nothing, and the run of which somebody has something to say, with evidence.
+fn asked(directory: &Path, run: &str, evidence: &str) -> Result<(Engine, RunRef), ExitCode> {
+    if evidence.trim().is_empty() {
+        return Err(Exit::Usage.with("--evidence: say how you found it out; it stands in the journal"));
+    }
+    let outside = open::Outside { secrets: &[], allow_net: &[] };
+    let engine = open::engine(directory, DurabilityArg::Disk, &outside, |settings| settings.drives = false)?;
+    let row = engine.run(&RunId::new(run)).map_err(|error| Exit::Failed.with(error))?;
+    let none = || Exit::Usage.with(format!("there is no run {run} in {}", directory.display()));
+    let row = row.ok_or_else(none)?;
+    Ok((engine, RunRef { id: row.run, key: row.key }))
+}
+
+fn refused(error: AskError) -> ExitCode {
+    let exit = if matches!(error, AskError::Refused(_)) { Exit::Usage } else { Exit::Failed };
+    exit.with(error)
 }
 
 fn said(stdout: &mut Stdout, json: bool, resolved: &ResolvedStep) {

@@ -92,7 +92,7 @@ impl Fact {
             Record::Closed { op } => What::Closed { op: *op },
             Record::Ended { outcome, .. } => {
                 let (status, failure) = match outcome {
-                    RunOutcome::Succeeded(_) => ("succeeded", None),
+                    RunOutcome::Succeeded(_) | RunOutcome::Continued(_) => ("succeeded", None),
                     RunOutcome::Failed(error) => ("failed", Failure::of(error)),
                     RunOutcome::Cancelled(error) => ("cancelled", Failure::of(error)),
                     RunOutcome::Terminated(error) => ("terminated", Failure::of(error)),

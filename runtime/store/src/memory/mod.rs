@@ -1,6 +1,7 @@
 //! The ledger in memory: for tests and simulations. It keeps what it is given until it is dropped, and nothing longer.
 
 mod client_reads;
+mod links;
 mod reads;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,7 +13,8 @@ use stepwell_core::ids::{Digest, RunId};
 use crate::apply::held;
 use crate::error::{Result, StoreError};
 use crate::group::Gather;
-use crate::ledger::{Head, Ledger, Rows};
+use crate::ledger::{Child, Head, Ledger, Rows};
+use crate::links::{Link, Links, Reply};
 use crate::rows::{EndedRun, InboxEvent, LogPlace, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
 use crate::status::Status;
 use crate::submission::{Active, Answer, Token};
@@ -64,11 +66,18 @@ struct RunState {
     logs: Vec<LogRow>,
     /// Where in `logs` the line of a place is.
     log_places: BTreeMap<LogPlace, usize>,
-    inbox: Vec<NewEvent>,
+    inbox: Vec<Mail>,
     /// The keys that it was started under.
     held: Vec<String>,
+    link: Link,
     /// A test said that the journal cannot be read.
     damaged: bool,
+}
+
+/// Something in an inbox: an event, or a reply in its form.
+struct Mail {
+    event: NewEvent,
+    reply_to: Option<u32>,
 }
 
 impl State {
@@ -132,6 +141,12 @@ impl Transaction<'_> {
         self.undo.push(Box::new(undo));
     }
 
+    fn put(&mut self, run: RunKey, mail: Mail) -> Result<()> {
+        self.state.run_mut(run)?.inbox.push(mail);
+        self.on_undo(move |state| state.run_mut(run).map(|found| drop(found.inbox.pop())));
+        Ok(())
+    }
+
     fn roll_back(self) {
         for undo in self.undo.into_iter().rev() {
             // The latest write is undone first, so what an undo looks for is there.
@@ -170,6 +185,7 @@ impl Rows for Transaction<'_> {
             log_places: BTreeMap::new(),
             inbox: Vec::new(),
             held: Vec::new(),
+            link: Link::default(),
             damaged: false,
         };
         self.state.runs.insert(key, added);
@@ -271,14 +287,66 @@ impl Rows for Transaction<'_> {
 
     fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>> {
         let inbox = self.state.run(run).map_or(&[][..], |found| &found.inbox);
-        let found = (1..).zip(inbox).find(|(_, event)| event.dedup.as_deref() == Some(dedup));
-        Ok(found.map(|(number, event)| inbox_event(number, event)))
+        let found = (1..).zip(inbox).find(|(_, mail)| mail.event.dedup.as_deref() == Some(dedup));
+        Ok(found.map(|(number, mail)| inbox_event(number, mail)))
     }
 
     fn add_event(&mut self, _number: u64, event: &NewEvent) -> Result<()> {
-        let run = event.run;
-        self.state.run_mut(run)?.inbox.push(event.clone());
-        self.on_undo(move |state| state.run_mut(run).map(|found| drop(found.inbox.pop())));
+        self.put(event.run, Mail { event: event.clone(), reply_to: None })
+    }
+
+    fn add_reply(&mut self, run: RunKey, _number: u64, op: u32, reply: Reply, payload: &str) -> Result<()> {
+        let event = NewEvent { run, name: reply.as_str().to_owned(), payload: payload.to_owned(), dedup: None };
+        self.put(run, Mail { event, reply_to: Some(op) })
+    }
+
+    fn events_left(&mut self, run: RunKey, numbers: &[u64], seen: u64) -> Result<Vec<NewEvent>> {
+        let inbox = self.state.run(run).map_or(&[][..], |found| &found.inbox);
+        let left = (1..)
+            .zip(inbox)
+            .filter(|(number, mail)| mail.reply_to.is_none() && (*number > seen || numbers.contains(number)));
+        Ok(left.map(|(_, mail)| mail.event.clone()).collect())
+    }
+
+    fn link(&mut self, run: RunKey) -> Result<Link> {
+        Ok(self.state.run(run).map_or(Link::default(), |found| found.link))
+    }
+
+    fn put_link(&mut self, run: RunKey, link: &Link) -> Result<()> {
+        let before = self.link(run)?;
+        self.state.set_link(run, *link)?;
+        self.on_undo(move |state| state.set_link(run, before));
+        Ok(())
+    }
+
+    fn last_after(&mut self, first: RunKey) -> Result<Option<RunKey>> {
+        Ok(self.state.last_after(first))
+    }
+
+    fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>> {
+        let child = |found: &&RunState| {
+            found.link.parent.is_some_and(|(parent, _)| parent == run) && !found.row.status.is_finished()
+        };
+        Ok(self.state.runs.values().filter(child).map(|found| found.row.key).collect())
+    }
+
+    fn children(&mut self, run: RunKey) -> Result<Vec<Child>> {
+        let children =
+            self.state.runs.values().rev().filter(|found| found.link.parent.is_some_and(|(parent, _)| parent == run));
+        let child = |found: &RunState| {
+            let row = &found.row;
+            Child { run: row.key, status: row.status, outcome: row.outcome.clone() }
+        };
+        Ok(children.map(child).collect())
+    }
+
+    fn release_run_key(&mut self, run: RunKey) -> Result<()> {
+        let Some(run_key) = self.state.run_mut(run)?.row.run_key.take() else { return Ok(()) };
+        self.state.run_keys.remove(&run_key);
+        self.on_undo(move |state| {
+            state.run_keys.insert(run_key.clone(), run);
+            state.run_mut(run).map(|found| found.row.run_key = Some(run_key))
+        });
         Ok(())
     }
 
@@ -387,7 +455,14 @@ impl Rows for Transaction<'_> {
         for key in &let_go {
             self.state.answers.entry(key.clone()).and_modify(|answer| answer.kept = false);
         }
+        let mut orphans = Vec::new();
+        for found in self.state.runs.values_mut().filter(|of| of.link.parent.is_some_and(|(by, _)| by == run)) {
+            orphans.push((found.row.key, found.row.links.parent.take()));
+        }
         self.on_undo(move |state| {
+            for (orphan, parent) in orphans {
+                state.run_mut(orphan)?.row.links.parent = parent;
+            }
             for key in let_go {
                 state.answers.entry(key).and_modify(|answer| answer.kept = true);
             }
@@ -462,6 +537,7 @@ fn queued_row(key: RunKey, run: &NewRun) -> RunRow {
         unknown: 0,
         created_at_ms: run.created_at_ms,
         changed_at_ms: run.created_at_ms,
+        links: Links::default(),
     }
 }
 
@@ -469,7 +545,7 @@ fn sorted(tags: &[(String, String)]) -> Vec<(String, String)> {
     tags.iter().cloned().collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
-fn inbox_event(number: u64, event: &NewEvent) -> InboxEvent {
-    let NewEvent { name, payload, .. } = event.clone();
-    InboxEvent { number, name, payload }
+fn inbox_event(number: u64, mail: &Mail) -> InboxEvent {
+    let NewEvent { name, payload, .. } = mail.event.clone();
+    InboxEvent { number, name, payload, reply_to: mail.reply_to }
 }

@@ -8,7 +8,8 @@ use stepwell_core::ids::{Digest, RunId};
 use super::{RunState, Shared, State, inbox_event};
 use crate::error::{Result, StoreError};
 use crate::rows::{
-    InboxEvent, LogPlace, LogRow, ModuleRow, NewModule, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
+    Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewModule, RunFilter, RunKey, RunList, RunRow, Unfinished,
+    UnreadableRun,
 };
 use crate::store::{Reads, inbox_page};
 
@@ -50,6 +51,11 @@ impl Reads for MemoryReads {
         Ok(self.journal(run)?.into_iter().skip(from).take(limit as usize).collect())
     }
 
+    fn epochs(&self, _run: RunKey) -> Result<Vec<Epoch>> {
+        // What is in memory is restored from nothing.
+        Ok(Vec::new())
+    }
+
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {
         Ok(self.state().run(run).and_then(|found| found.log_places.keys().next_back().copied()))
     }
@@ -76,6 +82,7 @@ impl Reads for MemoryReads {
             filter.status.is_none_or(|status| row.status == status)
                 && filter.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
                 && filter.run_key.as_ref().is_none_or(|run_key| row.run_key.as_ref() == Some(run_key))
+                && filter.parent.as_ref().is_none_or(|run| row.links.parent.as_ref().is_some_and(|(of, _)| of == run))
                 && !(filter.open && row.status.is_finished())
                 && !(filter.unknown && row.unknown == 0)
                 && filter.tags.iter().all(|tag| row.tags.contains(tag))
@@ -95,6 +102,7 @@ impl Reads for MemoryReads {
             status: found.row.status,
             wake_at_ms: found.row.wake_at_ms,
             unseen: found.inbox.len() as u64 > found.inbox_seen,
+            cancel: found.link.cancel,
         });
         Ok((open.collect(), Vec::new()))
     }
@@ -112,7 +120,7 @@ impl Reads for MemoryReads {
         let state = self.state();
         let Some(found) = state.run(run) else { return Ok(Vec::new()) };
         let events = (1..).zip(&found.inbox).filter(|(number, _)| *number > after);
-        inbox_page(events.map(|(number, event)| Ok(inbox_event(number, event))))
+        inbox_page(events.map(|(number, mail)| Ok(inbox_event(number, mail))))
     }
 
     fn module(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {

@@ -11,7 +11,7 @@ use super::errors::of_the_file;
 use super::{DATABASE_FILE, SqliteOptions, configure, schema};
 use crate::error::{Result, StoreError};
 
-const UNFINISHED_FILE: &str = "stepwell.db.new";
+pub(super) const UNFINISHED_FILE: &str = "stepwell.db.new";
 
 /// Makes the database of a directory that has none. The directory's lock is held.
 pub(super) fn where_missing(directory: &Path, options: SqliteOptions) -> Result<()> {
@@ -26,10 +26,7 @@ pub(super) fn where_missing(directory: &Path, options: SqliteOptions) -> Result<
             log.display()
         )));
     }
-    let unfinished = directory.join(UNFINISHED_FILE);
-    for suffix in ["", "-journal", "-wal", "-shm"] {
-        remove(&beside(&unfinished, suffix))?;
-    }
+    let unfinished = place_of_new(directory)?;
     let mut connection = Connection::open(&unfinished)?;
     configure(&connection, options)?;
     schema::migrate(&mut connection)?;
@@ -38,25 +35,34 @@ pub(super) fn where_missing(directory: &Path, options: SqliteOptions) -> Result<
     move_into_place(&unfinished, &file, directory)
 }
 
+/// Where a new database is made. Nothing is there.
+pub(super) fn place_of_new(directory: &Path) -> Result<PathBuf> {
+    let unfinished = directory.join(UNFINISHED_FILE);
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        remove(&beside(&unfinished, suffix))?;
+    }
+    Ok(unfinished)
+}
+
 /// SQLite takes an empty file for a database without tables.
 pub(super) fn is_there(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|metadata| metadata.len() > 0)
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-fn remove(file: &Path) -> Result<()> {
+pub(super) fn remove(file: &Path) -> Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(of_the_file(&file.display().to_string(), &error)),
         _ => Ok(()),
     }
 }
 
-fn move_into_place(unfinished: &Path, file: &Path, directory: &Path) -> Result<()> {
+pub(super) fn move_into_place(unfinished: &Path, file: &Path, directory: &Path) -> Result<()> {
     // The name is durable with the directory.
     let moved = fs::rename(unfinished, file).and_then(|()| File::open(directory)?.sync_all());
     moved.map_err(|error| of_the_file(&file.display().to_string(), &error))

@@ -46,6 +46,7 @@ pub(super) fn run(connection: &Connection, run: RunKey) -> Result<()> {
         &[&run],
     )?;
     execute(connection, "DELETE FROM held WHERE run = ?1", &[&run])?;
+    execute(connection, "DELETE FROM links WHERE run = ?1", &[&run])?;
     execute(connection, "INSERT INTO leaving (run) VALUES (?1)", &[&run])?;
     match execute(connection, "DELETE FROM runs WHERE id = ?1", &[&run])? {
         1 => Ok(()),

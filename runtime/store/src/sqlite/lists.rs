@@ -19,6 +19,8 @@ pub(super) enum Lead {
     Run,
     /// The index of this one of its tags.
     Tag(usize),
+    /// The index of its parent's children.
+    Parent,
 }
 
 /// The runs that a filter wants; one that cannot be read is set aside.
@@ -38,7 +40,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunLis
 }
 
 /// The numbers between which runs of the filter's time are, both exclusive; none where there are no such runs. Wider by what was started
-/// in the same minutes, and where the clock was set back: times are compared besides.
+/// in the same minutes, and by what a clock gave that was far ahead once, or behind: times are compared besides.
 fn range(connection: &Connection, filter: &RunFilter) -> Result<Option<(RunKey, RunKey)>> {
     let bound = |sql: &str, ms: u64| -> Result<Option<RunKey>> {
         Ok(connection.prepare_cached(sql)?.query_row([signed(ms / 60_000)], |row| row.get(0)).optional()?)
@@ -58,8 +60,11 @@ fn range(connection: &Connection, filter: &RunFilter) -> Result<Option<(RunKey, 
 pub(super) const SINCE: &str = "SELECT first FROM minutes WHERE minute >= ?1 ORDER BY minute LIMIT 1";
 pub(super) const UNTIL: &str = "SELECT last FROM minutes WHERE minute <= ?1 ORDER BY minute DESC LIMIT 1";
 
-/// The rarest tag; but where all are of very many runs, and few are of that status and workflow, these.
+/// The parent, whose children are as many as its journal has room for. Else the rarest tag; but where all are of very many runs, and few are of that status and workflow, these.
 fn lead(connection: &Connection, filter: &RunFilter) -> Result<Lead> {
+    if filter.parent.is_some() {
+        return Ok(Lead::Parent);
+    }
     let mut rarest: Option<(u32, usize)> = None;
     for (at, (name, value)) in filter.tags.iter().enumerate() {
         let runs: u32 =
@@ -103,6 +108,9 @@ pub(super) fn query_of(
         // A cross join keeps the order in which the tables are named.
         (from, number) = ("tags AS lead CROSS JOIN runs ON id = lead.run", "lead.run");
     }
+    if lead == Lead::Parent {
+        (from, number) = ("links AS of INDEXED BY links_by_parent CROSS JOIN runs ON id = of.run", "of.run");
+    }
     let mut conditions = format!("{number} < ?1 AND {number} > ?2");
     let mut and = |condition: &str, value: Box<dyn ToSql>| {
         values.push(value);
@@ -122,6 +130,10 @@ pub(super) fn query_of(
     }
     if let Some(until_ms) = filter.until_ms {
         and("created_at_ms <", Box::new(signed(until_ms)));
+    }
+    if let Some(parent) = &filter.parent {
+        values.push(Box::new(parent.as_str().to_owned()));
+        conditions += &format!(" AND of.parent = (SELECT id FROM runs WHERE run = ?{})", values.len());
     }
     if filter.open {
         conditions += &format!(" AND (status < {FIRST_FINISHED_CODE} OR status > {LAST_FINISHED_CODE})");

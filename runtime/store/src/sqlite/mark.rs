@@ -49,6 +49,16 @@ impl Mark {
         Ok(mark)
     }
 
+    /// Begins anew from what the database has: it was restored on purpose.
+    pub(super) fn reset(directory: &Path, connection: &Connection) -> Result<()> {
+        let path = directory.join(MARK_FILE);
+        let failed = |error: io::Error| of_the_file(&path.display().to_string(), &error);
+        let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let mut mark = Self { file, path: path.clone(), height: 0 };
+        mark.set(height(connection)?)?;
+        mark.sync().map_err(failed)
+    }
+
     /// So many rows more are durable.
     pub(super) fn rise(&mut self, rows: u64) -> Result<()> {
         if rows == 0 { Ok(()) } else { self.set(self.height + rows) }

@@ -3,10 +3,13 @@
 //! One connection writes, under the group's mutex; a few read-only connections answer queries. The settings were measured
 //! before they were chosen, see ARCHITECTURE.md.
 
+mod backup;
 mod client_reads;
 mod create;
+mod epochs;
 mod errors;
 mod forget;
+mod links;
 mod lists;
 mod lock;
 mod mark;
@@ -15,6 +18,7 @@ mod operated;
 mod plans;
 mod pool;
 mod reads;
+mod restore;
 mod rows;
 mod schema;
 
@@ -30,10 +34,12 @@ use crate::group::Gather;
 use crate::ledger::{Ledger, Rows};
 use crate::{Grouped, SqliteStore};
 
+pub use backup::{Copied, back_up};
 use lock::DirectoryLock;
 use mark::Mark;
 use pool::Pool;
 pub use reads::SqliteReads;
+pub use restore::{Restoration, Restored, RunInCopy, restore};
 
 /// The database's file in the data directory.
 const DATABASE_FILE: &str = "stepwell.db";

@@ -1,6 +1,7 @@
 //! How SQLite goes about the queries that must not become slower as runs gather: by an index, in its order, without a sort.
 
 use rusqlite::{Connection, ToSql, params_from_iter};
+use stepwell_core::ids::RunId;
 
 use super::lists::{self, Lead, query_of};
 use super::{client_reads, forget, schema};
@@ -48,6 +49,8 @@ fn lists_of_runs_go_by_an_index_whatever_the_filter() {
     let of_status = || RunFilter { status: Some(Status::Failed), ..none() };
     let of_workflow = || RunFilter { workflow: Some("w".into()), ..none() };
     let of_both = || RunFilter { status: Some(Status::Failed), ..of_workflow() };
+    let of_parent = |filter: RunFilter| RunFilter { parent: Some(RunId::new("run_1")), ..filter };
+    let by_parent = "of USING COVERING INDEX links_by_parent (parent=? AND rowid>? AND rowid<?)";
     let all = "runs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
     let by_tag = "lead USING PRIMARY KEY (name=? AND value=? AND run>? AND run<?)";
     for (index, lead, filter) in [
@@ -58,6 +61,9 @@ fn lists_of_runs_go_by_an_index_whatever_the_filter() {
         ("(run_key=?)", Lead::Run, RunFilter { run_key: Some("k".into()), ..none() }),
         ("runs_with_unknown (id>? AND id<?)", Lead::Run, RunFilter { unknown: true, ..none() }),
         ("runs_with_unknown (id>? AND id<?)", Lead::Run, RunFilter { unknown: true, open: true, ..of_workflow() }),
+        (by_parent, Lead::Parent, of_parent(none())),
+        (by_parent, Lead::Parent, of_parent(RunFilter { open: true, ..none() })),
+        (by_parent, Lead::Parent, of_parent(tagged(of_both()))),
         (by_tag, Lead::Tag(0), RunFilter { tags: tags(1), ..none() }),
         (by_tag, Lead::Tag(1), tagged(none())),
         (by_tag, Lead::Tag(1), tagged(of_both())),

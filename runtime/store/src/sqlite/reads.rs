@@ -8,12 +8,13 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use stepwell_core::ids::{Digest, RunId};
 
 use super::client_reads::module_row;
-use super::lists;
 use super::pool::Pool;
 use super::rows::{inbox_event, signed, tags_of, unsigned};
+use super::{epochs, lists};
 use crate::error::{Result, StoreError};
+use crate::links::Links;
 use crate::rows::{
-    InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
+    Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
 };
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::store::{Reads, inbox_page};
@@ -39,21 +40,7 @@ impl fmt::Debug for SqliteReads {
 
 impl Reads for SqliteReads {
     fn journal(&self, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
-        self.0.query(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT seq, entry FROM journal WHERE run = ?1 ORDER BY seq")?;
-            let mut rows = statement.query([run])?;
-            let mut entries = Vec::new();
-            while let Some(row) = rows.next()? {
-                let (seq, entry) = entry(row)
-                    .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
-                if seq != entries.len() as u64 {
-                    return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
-                }
-                entries.push((seq, entry));
-            }
-            Ok(entries)
-        })
+        self.0.query(|connection| journal(connection, run))
     }
 
     fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>> {
@@ -63,6 +50,10 @@ impl Reads for SqliteReads {
             Some((missing, _)) => Err(StoreError::Corrupt(format!("entry {missing} of run {run} is missing"))),
             None => Ok(entries),
         }
+    }
+
+    fn epochs(&self, run: RunKey) -> Result<Vec<Epoch>> {
+        self.0.query(|connection| epochs::of_run(connection, run))
     }
 
     fn last_log(&self, run: RunKey) -> Result<Option<LogPlace>> {
@@ -101,7 +92,13 @@ impl Reads for SqliteReads {
             let Some(status) = Status::from_code(code) else {
                 return Ok(Err(UnreadableRun { key, reason: format!("{code} is no status of this version") }));
             };
-            Ok(Ok(Unfinished { key, status, wake_at_ms: wake_at_ms.map(unsigned), unseen: row.get(3)? }))
+            Ok(Ok(Unfinished {
+                key,
+                status,
+                wake_at_ms: wake_at_ms.map(unsigned),
+                unseen: row.get(3)?,
+                cancel: row.get(4)?,
+            }))
         };
         let (mut runs, mut unreadable) = (Vec::new(), Vec::new());
         for run in self.0.query(|connection| all(connection, &sql, [], read))? {
@@ -128,7 +125,7 @@ impl Reads for SqliteReads {
     }
 
     fn inbox(&self, run: RunKey, after: u64) -> Result<Vec<InboxEvent>> {
-        let sql = "SELECT number, name, payload FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
+        let sql = "SELECT number, name, payload, op FROM inbox WHERE run = ?1 AND number > ?2 ORDER BY number";
         self.0.query(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let events = statement.query_map([run, signed(after)], inbox_event)?;
@@ -154,12 +151,29 @@ impl Reads for SqliteReads {
 /// Left to itself, SQLite would look at every run for that.
 pub(super) fn unfinished_sql() -> String {
     format!(
-        "SELECT id, status, wake_at_ms, EXISTS (SELECT 1 FROM inbox WHERE run = id AND number > inbox_seen)
+        "SELECT id, status, wake_at_ms, EXISTS (SELECT 1 FROM inbox WHERE run = id AND number > inbox_seen),
+             EXISTS (SELECT 1 FROM links WHERE run = id AND cancel = 1)
          FROM runs WHERE id IN (
              SELECT id FROM runs WHERE status < {FIRST_FINISHED_CODE}
              UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
          ) ORDER BY id"
     )
+}
+
+/// A run's entries, from the first on.
+pub(super) fn journal(connection: &Connection, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
+    let mut statement = connection.prepare_cached("SELECT seq, entry FROM journal WHERE run = ?1 ORDER BY seq")?;
+    let mut rows = statement.query([run])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (seq, entry) = entry(row)
+            .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
+        if seq != entries.len() as u64 {
+            return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
+        }
+        entries.push((seq, entry));
+    }
+    Ok(entries)
 }
 
 /// All rows of a query; one that cannot be read fails it.
@@ -187,7 +201,13 @@ pub(super) fn one_run(
 
 pub(super) const RUN_COLUMNS: &str =
     "id, runs.run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
-    created_at_ms, changed_at_ms, tags, unknown, (SELECT retry_of FROM retries WHERE retries.run = runs.id)";
+    created_at_ms, changed_at_ms, tags, unknown, (SELECT retry_of FROM retries WHERE retries.run = runs.id),
+    (SELECT json_array(
+        (SELECT run FROM runs WHERE id = l.parent), l.op, l.cancel, (SELECT run FROM runs WHERE id = l.continued_from),
+        (SELECT run FROM runs WHERE id = l.continued_as), (SELECT run FROM runs WHERE id = l.first),
+        CASE WHEN l.continued_as IS NOT NULL THEN (SELECT r.run FROM links AS n JOIN runs AS r ON r.id = n.run
+            WHERE n.first = coalesce(l.first, l.run) AND n.continued_as IS NULL) END
+    ) FROM links AS l WHERE l.run = runs.id)";
 
 /// A run of `RUN_COLUMNS`, with its outcome or none after them.
 pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
@@ -210,7 +230,23 @@ pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
         tags: row.get::<_, Option<String>>(12)?.map_or(Ok(Vec::new()), |text| tags_of(&text))?,
         unknown: row.get(13)?,
         retry_of: row.get::<_, Option<String>>(14)?.map(RunId::new),
-        outcome: row.get(15)?,
+        links: row.get::<_, Option<String>>(15)?.map_or(Ok(Links::default()), |text| links_of(&text))?,
+        outcome: row.get(16)?,
+    })
+}
+
+/// What [`RUN_COLUMNS`] makes of a run's links.
+fn links_of(text: &str) -> Result<Links> {
+    type Name = Option<String>;
+    let (parent, op, cancel, from, to, first, last): (Name, Option<u32>, i64, Name, Name, Name, Name) =
+        serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("links: {error}")))?;
+    Ok(Links {
+        parent: parent.map(RunId::new).zip(op),
+        cancel: cancel != 0,
+        continued_from: from.map(RunId::new),
+        continued_as: to.map(RunId::new),
+        first: first.map(RunId::new),
+        last: last.map(RunId::new),
     })
 }
 

@@ -10,9 +10,10 @@ use super::reads::all;
 use super::{client_reads, forget};
 
 use crate::error::{Result, StoreError};
-use crate::ledger::{Head, Rows};
+use crate::ledger::{Child, Head, Rows};
+use crate::links::{Link, Reply};
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
-use crate::status::Status;
+use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::submission::{Answer, Token};
 
 pub(super) struct SqliteRows<'a> {
@@ -183,7 +184,7 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn event_by_dedup(&mut self, run: RunKey, dedup: &str) -> Result<Option<InboxEvent>> {
-        let sql = "SELECT number, name, payload FROM inbox WHERE run = ?1 AND dedup = ?2";
+        let sql = "SELECT number, name, payload, op FROM inbox WHERE run = ?1 AND dedup = ?2";
         self.find(sql, params![run, dedup], inbox_event)
     }
 
@@ -192,6 +193,90 @@ impl Rows for SqliteRows<'_> {
             "INSERT INTO inbox (run, number, name, dedup, payload) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![event.run, signed(number), event.name, event.dedup, event.payload],
         )
+    }
+
+    fn add_reply(&mut self, run: RunKey, number: u64, op: u32, reply: Reply, payload: &str) -> Result<()> {
+        self.add(
+            "INSERT INTO inbox (run, number, name, payload, op) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![run, signed(number), reply.as_str(), payload, op],
+        )
+    }
+
+    fn events_left(&mut self, run: RunKey, numbers: &[u64], seen: u64) -> Result<Vec<NewEvent>> {
+        let sql = "SELECT name, payload, dedup FROM inbox WHERE run = ?1 AND op IS NULL
+                   AND (number > ?2 OR number IN (SELECT value FROM json_each(?3))) ORDER BY number";
+        let read =
+            |row: &rusqlite::Row<'_>| Ok(NewEvent { run, name: row.get(0)?, payload: row.get(1)?, dedup: row.get(2)? });
+        let numbers = serde_json::Value::from(numbers).to_string();
+        all(self.connection, sql, params![run, signed(seen), numbers], read)
+    }
+
+    fn link(&mut self, run: RunKey) -> Result<Link> {
+        let sql =
+            "SELECT parent, op, awaited, stays, cancel, continued_from, continued_as, first FROM links WHERE run = ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            let parent: Option<RunKey> = row.get(0)?;
+            let op: Option<u32> = row.get(1)?;
+            Ok(Link {
+                parent: parent.zip(op),
+                awaited: row.get(2)?,
+                stays: row.get(3)?,
+                cancel: row.get(4)?,
+                continued_from: row.get(5)?,
+                continued_as: row.get(6)?,
+                first: row.get(7)?,
+            })
+        };
+        Ok(self.find(sql, [run], read)?.unwrap_or_default())
+    }
+
+    fn put_link(&mut self, run: RunKey, link: &Link) -> Result<()> {
+        let values = params![
+            run,
+            link.parent.map(|(parent, _)| parent),
+            link.parent.map(|(_, op)| op),
+            link.awaited,
+            link.stays,
+            link.cancel,
+            link.continued_from,
+            link.continued_as,
+            link.first,
+        ];
+        self.execute(
+            "INSERT OR REPLACE INTO links (run, parent, op, awaited, stays, cancel, continued_from, continued_as, first)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            values,
+        )?;
+        Ok(())
+    }
+
+    fn last_after(&mut self, first: RunKey) -> Result<Option<RunKey>> {
+        self.find("SELECT run FROM links WHERE first = ?1 AND continued_as IS NULL", [first], |row| row.get(0))
+    }
+
+    fn open_children(&mut self, run: RunKey) -> Result<Vec<RunKey>> {
+        let sql = format!(
+            "SELECT links.run FROM links JOIN runs ON runs.id = links.run
+             WHERE links.parent = ?1 AND (status < {FIRST_FINISHED_CODE} OR status > {LAST_FINISHED_CODE}) ORDER BY links.run"
+        );
+        all(self.connection, &sql, [run], |row| row.get(0))
+    }
+
+    fn children(&mut self, run: RunKey) -> Result<Vec<Child>> {
+        let sql = "SELECT id, status, outcome FROM links CROSS JOIN runs ON id = links.run
+                   WHERE links.parent = ?1 ORDER BY links.run DESC";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?));
+        let children: Vec<(RunKey, i64, Option<String>)> = all(self.connection, sql, [run], read)?;
+        let child = |(run, code, outcome)| {
+            let status = Status::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("status {code}")))?;
+            Ok(Child { run, status, outcome })
+        };
+        children.into_iter().map(child).collect()
+    }
+
+    fn release_run_key(&mut self, run: RunKey) -> Result<()> {
+        self.execute("UPDATE runs SET run_key = NULL WHERE id = ?1", [run])?;
+        Ok(())
     }
 
     fn add_module(&mut self, module: &NewModule) -> Result<bool> {
@@ -328,9 +413,9 @@ impl Rows for SqliteRows<'_> {
 /// What a trial writes: pages of it, so that a database without room for another refuses it.
 const TRIED_BYTES: i64 = 64 << 10;
 
-/// An event of an inbox: its number, name and payload.
+/// A row of an inbox: its number, name and payload, and the operation that it replies to.
 pub(super) fn inbox_event(row: &rusqlite::Row<'_>) -> rusqlite::Result<InboxEvent> {
-    Ok(InboxEvent { number: unsigned(row.get(0)?), name: row.get(1)?, payload: row.get(2)? })
+    Ok(InboxEvent { number: unsigned(row.get(0)?), name: row.get(1)?, payload: row.get(2)?, reply_to: row.get(3)? })
 }
 
 /// A run's tags as its row has them, so that it is shown without looking elsewhere.

@@ -296,7 +296,7 @@ fn events_are_numbered_and_deduplicated(subject: Subject) {
     assert_eq!(send(key, "3", None).wait().unwrap(), Delivered { number: 3, repeated: false });
     assert_eq!(send(other, "4", Some("k")).wait().unwrap(), Delivered { number: 1, repeated: false });
     assert_eq!(send(999, "5", None).wait(), Err(StoreError::NoSuchRun(999)));
-    let third = InboxEvent { number: 3, name: "paid".into(), payload: "3".into() };
+    let third = InboxEvent { number: 3, name: "paid".into(), payload: "3".into(), reply_to: None };
     assert_eq!(store.read().inbox(key, 2).unwrap(), [third]);
     assert_eq!(store.read().inbox(key, 0).unwrap().len(), 3);
 

@@ -7,6 +7,8 @@ mod crash;
 mod failure;
 mod forget;
 mod memory;
+mod others;
+mod others_again;
 mod sqlite;
 mod subject;
 mod submissions;

@@ -169,6 +169,7 @@ impl Play {
                 assert!(self.ledger.is_none(), "the same code differs: {mismatch}\n{}", self.shown());
             }
             Output::Verified => panic!("verified, though nobody asked"),
+            Output::Errand(errand) => panic!("nobody asked for {errand:?}"),
             Output::Log(_) | Output::StatusText(_) => {}
         }
         false

@@ -96,8 +96,14 @@ impl Driver {
         if self.stats.resolved >= 5 || self.chance(0.2) {
             return Ok(false);
         }
+        if self.nothing_followed()? {
+            return Ok(true);
+        }
         let unknown = self.host.borrow().machine.unknown();
         for step in unknown.into_iter().filter(|step| !step.void) {
+            if self.ledger.step(step.op).map(|known| known.doubted) != Some(step.after_copy) {
+                return Err(format!("what a person is told of step {} and the copy is not so: {step:?}", step.step));
+            }
             let finding = self.finding(&step);
             let expected = (finding.clone(), step.effects.len());
             let resolved = {
@@ -109,7 +115,7 @@ impl Driver {
             if expected.0 == Finding::Retry && resolved.given_up.is_none() && resolved.keys.len() != expected.1 {
                 return Err(format!("the answer does not say what becomes of each key: {resolved:?}"));
             }
-            let may_have = self.ledger.step(step.op).is_some_and(Step::is_any_unknown);
+            let may_have = step.after_copy || self.ledger.step(step.op).is_some_and(Step::is_any_unknown);
             if resolved.given_up.is_some_and(|error| error.outcome_unknown != may_have) {
                 return Err(format!(
                     "step {} is given up, and of what it did the answer says what is not so",
@@ -136,13 +142,18 @@ impl Driver {
     /// What a person who sees everything says of it. They let it be repeated only where that does it once.
     fn finding(&mut self, unknown: &UnknownStep) -> Finding {
         let now_ms = self.now();
+        let begun = self.ledger.step(unknown.op).map(|step| (step.begun.effect, step.begun.key_ttl_ms));
+        let Some((class, own_ttl_ms)) = begun else { return Finding::Retry };
         let of_step = || self.world.sends.iter().filter(|sent| sent.step == unknown.step);
         let done = of_step().any(|sent| sent.done > 0);
-        // Taken up again, a run may give the id to a step of another class or with another life of its keys: the other side knows
-        // what it was asked to know, and no longer than it was asked to.
-        let known = of_step().filter(|sent| sent.done > 0).all(|sent| sent.class == EffectClass::Keyed);
-        let ttl_ms = of_step().map(|sent| sent.key_ttl_ms).min().unwrap_or(0);
-        let fresh = unknown.effects.iter().all(|e| e.key.is_some() && now_ms + 3_600_000 < e.first_sent_ms + ttl_ms);
+        // Taken up again, or come another way after a copy, a run may give the id to a step of another class or with another life of
+        // its keys: the other side knows what it was asked to know, and no longer than it was asked to.
+        let known = class == EffectClass::Keyed
+            && of_step().filter(|sent| sent.done > 0).all(|sent| sent.class == EffectClass::Keyed);
+        let ttl_ms = of_step().map(|sent| sent.key_ttl_ms).min().unwrap_or(0).min(own_ttl_ms);
+        // What was sent after a copy was sent under keys that nobody has any more.
+        let fresh = !unknown.after_copy
+            && unknown.effects.iter().all(|e| e.key.is_some() && now_ms + 3_600_000 < e.first_sent_ms + ttl_ms);
         let again = !done || known && fresh;
         match self.rng.random_range(0..3) {
             0 if !done => Finding::Failed(found_error("it did not happen")),

@@ -3,9 +3,10 @@
 use rand::Rng;
 use stepwell_core::run::{Activity, Machine, Mode, Output};
 
-use super::{Driver, Flow, START_MS};
+use super::{Driver, Flow, Mail, START_MS};
 use crate::guest::Guest;
 use crate::invariants::Ledger;
+use crate::program::Ask;
 use crate::store::Store;
 
 impl Driver {
@@ -75,9 +76,15 @@ impl Driver {
             }
             return Ok(true);
         }
+        // Somebody waits for what is to be done by their commit.
+        if !self.others.errands.is_empty() {
+            if self.flush() == Flow::Crashed {
+                self.crash()?;
+            }
+            return Ok(true);
+        }
         let due = self.host.borrow().machine.next_due_ms();
-        let event = self.inbox.get(self.given as usize).map(|(at, _)| *at);
-        let next = [due, self.world.next_ms(), event, self.next_ask_ms()].into_iter().flatten().min();
+        let next = [due, self.world.next_ms(), self.next_mail_ms(), self.next_ask_ms()].into_iter().flatten().min();
         if let Some(next_ms) = next {
             let late = if self.chance(0.1) { self.rng.random_range(0..50) } else { 0 };
             let mut host = self.host.borrow_mut();
@@ -101,7 +108,7 @@ impl Driver {
                 // Nobody sends it any more: the simulator does, so that every run ends.
                 for name in ["paid", "shipped", "x"] {
                     if self.ledger.awaited().any(|awaited| awaited == name) {
-                        self.inbox.push((now_ms, name));
+                        self.post(now_ms, Mail::Event(name));
                     }
                 }
                 Ok(true)
@@ -115,6 +122,7 @@ impl Driver {
         self.crashes_left = self.crashes_left.saturating_sub(1);
         // The driver may not have asked for all that the machine said: that is lost too.
         self.store.crash(&mut self.rng);
+        self.lose_errands();
         self.logs.clone_from(&self.durable_logs);
         let downtime = if self.rng.random_bool(0.5) { self.rng.random_range(0..5_000) } else { 0 };
         // The clock of the new process may be a little behind the old one's.
@@ -128,11 +136,16 @@ impl Driver {
     /// The run as its durable journal has it, in a new process.
     fn reload(&mut self) -> Result<(), String> {
         self.look()?;
+        let promised = self.ledger.promised.clone();
+        self.read_again(promised, self.asks.get(self.asked).map(|(_, ask)| *ask))
+    }
+
+    /// The run as the durable journal has it, of which people were promised that.
+    pub(super) fn read_again(&mut self, promised: Vec<Ask>, unanswered: Option<Ask>) -> Result<(), String> {
         self.guest = None;
         self.epoch += 1;
-        let promised = self.ledger.promised.clone();
         self.ledger = Ledger::read(self.store.durable())?;
-        self.ledger.keeps(promised, self.asks.get(self.asked).map(|(_, ask)| *ask))?;
+        self.ledger.keeps(promised, unanswered)?;
         let own = |place: &&(u64, u32)| place.0 >> 63 == 0;
         let logged = self.logs.keys().rfind(own).copied();
         let machine = load(&self.store, logged)?;
@@ -140,7 +153,7 @@ impl Driver {
             return Err("the machine counts other entries than there are".to_owned());
         }
         self.refused.clear();
-        self.given = machine.last_event();
+        self.others.given = machine.last_event();
         let no_instance = machine.ended().is_some() || machine.is_terminating() || machine.is_paused();
         self.parked = machine.is_paused();
         self.host.borrow_mut().machine = machine;

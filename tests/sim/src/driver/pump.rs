@@ -63,6 +63,10 @@ impl Driver {
                     return Err("an entry was appended that the machine does not count".to_owned());
                 }
             }
+            Output::Errand(errand) => {
+                self.ledger.errand(&errand)?;
+                self.others.errands.push((self.store.entries().len(), errand));
+            }
             Output::Deliver(event) => {
                 self.check_event(&event)?;
                 return Ok(Next::Turn(event));
@@ -80,6 +84,7 @@ impl Driver {
                     self.refused.push(exchange);
                     return Ok(Next::Go);
                 }
+                self.check_key(key.as_deref())?;
                 self.ledger.leaves(attempt, key.as_deref(), (&request.method, &request.url), self.now())?;
                 let begun = self.ledger.step(attempt.operation).map(|step| &step.begun);
                 let Some(begun) = begun else { return Err(format!("a request of {attempt:?}, which is no step's")) };
@@ -122,7 +127,10 @@ impl Driver {
 
     fn check_event(&mut self, event: &Event) -> Result<(), String> {
         match event {
-            Event::Attempt(attempt) => self.ledger.attempt(attempt),
+            Event::Attempt(attempt) => {
+                self.check_attempt_key(&attempt.idempotency_key)?;
+                self.ledger.attempt(attempt)
+            }
             Event::Expired(_) | Event::Answered(..) => Ok(()),
             Event::Completed(..) | Event::Failed(..) | Event::Cancelled => {
                 self.delivered += 1;

@@ -15,7 +15,7 @@ const MOST: u64 = 3;
 impl Driver {
     /// The run has ended, and its end is durable: perhaps somebody takes it up again. Whether it goes on.
     pub(super) fn retry(&mut self) -> Result<bool, String> {
-        if self.stats.retried >= MOST || self.chance(0.3) {
+        if self.stats.retried >= MOST + self.stats.restored || self.chance(0.3) {
             return Ok(false);
         }
         let steps: Vec<String> = self.ledger.steps().map(|step| step.begun.step.to_string()).collect();
@@ -23,11 +23,15 @@ impl Driver {
             from_step: steps.choose(&mut self.rng).filter(|_| self.stats.retried == 1).cloned(),
             digest: self.rng.random_bool(0.2).then(|| Digest::of(&[self.stats.retried as u8])),
             confirm: self.rng.random_bool(0.5),
+            restored: self.restorations.clone(),
         };
         let failed = self.ledger.has_failed();
+        if failed {
+            self.children_of_the_failed();
+        }
         let mut asked = self.take_up(&retry);
-        if let Err(Refusal::NeedsConfirm(effects)) = &asked {
-            if retry.confirm || effects.is_empty() {
+        if let Err(Refusal::NeedsConfirm(effects, others)) = &asked {
+            if retry.confirm || effects.is_empty() && others.is_empty() {
                 return Err(format!("it is confirmed, and: {asked:?}"));
             }
             retry.confirm = true;
@@ -43,18 +47,30 @@ impl Driver {
         };
         let outputs = self.host.borrow_mut().machine.outputs();
         for output in outputs {
-            let Output::Append { entry, bytes } = output else {
-                return Err(format!("{output:?} on taking the run up again"));
+            let (entry, bytes) = match output {
+                Output::Append { entry, bytes } => (entry, bytes),
+                Output::Errand(errand) => {
+                    self.ledger.errand(&errand)?;
+                    self.others.errands.push((self.store.entries().len(), errand));
+                    continue;
+                }
+                other => return Err(format!("{other:?} on taking the run up again")),
             };
-            if let Record::Rewound { to, .. } = &entry.record
-                && self.ledger.done_since(*to) != retried.void.len()
-            {
-                return Err(format!("what was done after entry {to} is not what is listed: {:?}", retried.void));
+            if let Record::Rewound { to, .. } = &entry.record {
+                if self.ledger.done_since(*to) != retried.void.len() {
+                    return Err(format!("what was done after entry {to} is not what is listed: {:?}", retried.void));
+                }
+                if self.ledger.others_since(*to) != retried.others.len() {
+                    return Err(format!("what was done to others is not what is listed: {:?}", retried.others));
+                }
             }
             self.ledger.entry(&entry)?;
             self.store.append(bytes);
         }
         self.stats.retried += 1;
+        if self.ledger.restorations() != self.restorations.len() {
+            return Err("the run is taken up again and does not know how often its database was restored".to_owned());
+        }
         if self.chance(0.1) || self.flush() == Flow::Crashed {
             self.crash()?;
             return Ok(true);

@@ -42,6 +42,10 @@ impl Ledger {
             Record::StepBegun(_)
                 | Record::SleepBegun { .. }
                 | Record::WaitBegun { .. }
+                | Record::SendBegun { .. }
+                | Record::ChildBegun(_)
+                | Record::ChildBegunAgain { .. }
+                | Record::ContinuedAsNew { .. }
                 | Record::Closed { .. }
                 | Record::Dispatched(_)
         );

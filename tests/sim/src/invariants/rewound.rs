@@ -3,7 +3,7 @@
 use stepwell_core::ids::StepId;
 use stepwell_core::journal::entry::RunOutcome;
 
-use super::{Kind, Ledger};
+use super::{Again, Kind, Ledger};
 use crate::step::{Known, Step};
 
 impl Ledger {
@@ -17,6 +17,12 @@ impl Ledger {
     #[must_use]
     pub fn retries(&self) -> usize {
         self.rewound
+    }
+
+    /// How often the database was restored, as far as the run knows.
+    #[must_use]
+    pub fn restorations(&self) -> usize {
+        self.restored as usize
     }
 
     /// How many effects of steps that were begun at that entry or after it were done, or may have been.
@@ -43,7 +49,13 @@ impl Ledger {
         self.deliveries.truncate(first);
         self.delivered_at.truncate(first);
         self.cancel_told = self.cancel_told.filter(|at| *at < to);
+        let asked = self.cancel.is_some();
+        let continued = self.continued_at.is_some_and(|at| at >= to);
+        if continued {
+            (self.continued, self.continued_at) = (false, None);
+        }
         let cancelled_before = self.cancel_told.unwrap_or(0);
+        let in_doubt = self.in_doubt;
         for op in self.ops.iter_mut().filter(|op| !op.void) {
             if op.begun_at >= to {
                 (op.void, op.closed) = (true, true);
@@ -54,7 +66,8 @@ impl Ledger {
                             self.kept.insert((event, name.clone()));
                         }
                     }
-                    Kind::Sleep { .. } => {}
+                    Kind::Child { again, .. } => *again = Again::No,
+                    Kind::Sleep { .. } | Kind::Send { .. } => {}
                 }
                 continue;
             }
@@ -72,8 +85,15 @@ impl Ledger {
             }
             match &mut op.kind {
                 Kind::Step(step) => {
-                    step.anew();
+                    step.anew(in_doubt);
                     op.outcome.clone_from(&step.over);
+                }
+                Kind::Child { awaited, abandoned, again, .. } if !asked && !matches!(op.outcome, Some(Ok(_))) => {
+                    if op.outcome.take().is_some() {
+                        *again = Again::Now;
+                    } else if *awaited && !*abandoned {
+                        *again = Again::IfFailed;
+                    }
                 }
                 Kind::Wait { event: None, .. } if matches!(op.outcome, Some(Ok(_))) => op.outcome = None,
                 _ => {}

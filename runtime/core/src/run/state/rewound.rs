@@ -2,7 +2,7 @@
 //!
 //! Entries stay; what is void is out of the script that replay follows. Nothing that was sent is forgotten by this.
 
-use super::{ItemKind, OpKind, Phase, Ready, State, Step};
+use super::{Again, ItemKind, OpKind, Phase, Ready, State, Step};
 use crate::contract::Operation;
 use crate::fault::{Fault, planted};
 use crate::journal::entry::RunOutcome;
@@ -49,13 +49,14 @@ impl State {
                 ItemKind::Close(op) if !self.ops[op as usize].void => self.ops[op as usize].closed = false,
                 ItemKind::Deliver(_) | ItemKind::Close(_) => {}
                 ItemKind::Cancel => self.undo_cancel(),
+                ItemKind::Continue => self.continued = None,
             }
         }
     }
 
     fn make_void(&mut self, op: Operation) {
         let state = &mut self.ops[op as usize];
-        (state.void, state.closed) = (true, true);
+        (state.void, state.closed, state.again) = (true, true, Again::No);
         match &mut state.kind {
             OpKind::Step(step) => {
                 let id = step.begun.step.clone();
@@ -73,7 +74,8 @@ impl State {
                     self.kept.insert(at, event);
                 }
             }
-            OpKind::Sleep { .. } => {}
+            // What was done stays done, and what comes of it is for nobody.
+            OpKind::Sleep { .. } | OpKind::Send { .. } | OpKind::Child(_) => {}
         }
     }
 
@@ -91,11 +93,13 @@ impl State {
         self.script.iter().any(|item| item.kind == ItemKind::Cancel)
     }
 
-    /// Steps that are open and have no result are attempted again, unless it is not known what they did, or the workflow was told to
-    /// cancel after it had begun them; an event that a wait has given back is another's.
+    /// Steps that are open and have no result are attempted again, unless it is not known what they did (after a copy too), or the
+    /// workflow was told to cancel after it had begun them; an event that a wait has given back is another's. So are children begun
+    /// again, that had no result or get none since the run's end has asked them to cancel.
     fn reopen(&mut self) -> Vec<Operation> {
         let mut again = Vec::new();
         let cancelled = if self.cancel_told() { self.cancelled_ops } else { 0 };
+        let (in_doubt, asked) = (self.in_doubt, self.cancel.is_some());
         for (op, state) in (0..).zip(&mut self.ops).filter(|(_, state)| state.is_open()) {
             let has_result = matches!(state.outcome, Some(Ok(_)));
             match &mut state.kind {
@@ -103,14 +107,24 @@ impl State {
                 OpKind::Step(step) if !has_result && (step.phase != Phase::Unknown || step.abandoned) => {
                     step.phase = Phase::Ready;
                     step.abandoned = false;
+                    step.doubted = false;
+                    step.held = None;
                     step.failures = 0;
                     step.alone = false;
                     if planted(Fault::RetryKeepsFailure) && state.outcome.is_some() {
                         continue;
                     }
                     (state.outcome, state.settled_at) = (None, None);
-                    again.push(op);
+                    if !(in_doubt && step.hold_if_not_cleared()) {
+                        again.push(op);
+                    }
                 }
+                OpKind::Child(_) if asked || has_result => {}
+                OpKind::Child(_) if state.outcome.is_some() => {
+                    (state.outcome, state.settled_at, state.again) = (None, None, Again::Now);
+                }
+                // A reply is under way that says no more than that the child was started, or it goes on by itself.
+                OpKind::Child(child) if !child.detached && !child.abandoned => state.again = Again::IfFailed,
                 OpKind::Wait { event: None, .. } if has_result => (state.outcome, state.settled_at) = (None, None),
                 _ => {}
             }
@@ -140,7 +154,7 @@ impl State {
     pub(super) fn begun_again(&mut self, mut step: Step) -> Step {
         let Some(op) = self.void_steps.remove(&step.begun.step) else { return step };
         if let OpKind::Step(void) = &mut self.ops[op as usize].kind {
-            step.attempts = void.attempts;
+            (step.attempts, step.tried) = (void.attempts, void.tried);
             void.phase = Phase::Done;
             let effects = std::mem::take(&mut void.effects);
             if !planted(Fault::VoidStepForgotten) {

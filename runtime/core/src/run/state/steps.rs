@@ -9,11 +9,13 @@ use crate::policy::effect::{Outcome, merged, outcome_of};
 impl State {
     pub(super) fn attempt_started(&mut self, op: Operation, n: u32, deadline_ms: u64) -> Result<(), String> {
         self.disarm(op);
+        let next = self.step(op).map(|step| self.next_attempt(step));
         let step = self.step_mut(op)?;
-        if !matches!(step.phase, Phase::Ready | Phase::BackingOff { .. }) || n != step.attempts + 1 {
+        if !matches!(step.phase, Phase::Ready | Phase::BackingOff { .. }) || Some(n) != next {
             return Err(format!("attempt {n} of operation {op} cannot start: {:?}", step.phase));
         }
         step.attempts = n;
+        step.tried = step.tried.saturating_add(1);
         step.phase = Phase::Executing { n, deadline_ms };
         self.timers.insert((deadline_ms, op));
         self.unready(Ready::Attempt(op));
@@ -140,6 +142,10 @@ impl State {
             return Err(format!("the outcome of operation {op} is not unknown"));
         }
         step.abandoned = false;
+        step.doubted = false;
+        step.held = None;
+        // One that was given up is nobody's word on what happened.
+        step.cleared = !matches!(resolution, Resolution::Failed(error) if error.outcome_unknown);
         let unknown = step.effects.iter_mut().zip(1..).filter(|(effect, _)| effect.outcome == Outcome::Unknown);
         match resolution {
             Resolution::Succeeded(value) => {

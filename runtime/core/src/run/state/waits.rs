@@ -33,6 +33,17 @@ impl State {
         }
     }
 
+    /// Events that came and that the workflow was not told of, oldest first.
+    pub(in crate::run) fn events_left(&self) -> Vec<u64> {
+        let given = self.ops.iter().filter(|op| op.is_open()).filter_map(|op| match &op.kind {
+            OpKind::Wait { event: Some(event), .. } => Some(event.id),
+            _ => None,
+        });
+        let mut left: Vec<u64> = self.kept.iter().map(|event| event.id).chain(given).collect();
+        left.sort_unstable();
+        left
+    }
+
     pub(super) fn forget_wait(&mut self, op: Operation) {
         if let Some(Op { kind: OpKind::Wait { name, .. }, .. }) = self.ops.get(op as usize)
             && let Some(waits) = self.open_waits.get_mut(name)

@@ -134,7 +134,9 @@ fn what_was_done_since_is_confirmed_and_answered_from_the_record() {
     let error = play.told_failed(0);
     play.does("refund", "refund 5");
     play.returns(Err(error));
-    let Err(Refusal::NeedsConfirm(effects)) = play.retry(&Retry::default()) else { panic!("it did something since") };
+    let Err(Refusal::NeedsConfirm(effects, _)) = play.retry(&Retry::default()) else {
+        panic!("it did something since")
+    };
     assert_eq!((effects.len(), &effects[0].key.as_deref()), (1, &Some("run_1:refund:e1")));
     let entries = play.machine.entries();
     assert_eq!(play.retry(&confirmed()).unwrap().void, effects);
@@ -170,7 +172,7 @@ fn what_a_void_step_may_have_done_is_neither_repeated_nor_forgotten() {
     play.fails(&attempt, World::Lost);
     play.nothing();
     play.returns(Err(error));
-    assert!(matches!(play.retry(&Retry::default()), Err(Refusal::NeedsConfirm(effects)) if !effects[0].done));
+    assert!(matches!(play.retry(&Retry::default()), Err(Refusal::NeedsConfirm(effects, _)) if !effects[0].done));
     play.retry(&confirmed()).unwrap();
     assert!(play.machine.unknown()[0].void, "it stays listed");
     let again = play.attempt();
@@ -245,11 +247,11 @@ fn a_run_is_taken_back_to_the_step_that_is_named() {
     let error = fails(&mut play, "second");
     play.step("open");
     play.returns(Err(error));
-    let from = |step: &str, confirm| Retry { from_step: Some(step.to_owned()), confirm, digest: None };
+    let from = |step: &str, confirm| Retry { from_step: Some(step.to_owned()), confirm, ..Retry::default() };
     assert_eq!(play.retry(&from("none", true)), Err(Refusal::NoSuchStep("none".into())));
     assert_eq!(play.retry(&from("between", true)), Err(Refusal::StepNotFailed("between".into())));
     assert_eq!(play.retry(&from("open", true)), Err(Refusal::StepNotFailed("open".into())));
-    assert!(matches!(play.retry(&from("first", false)), Err(Refusal::NeedsConfirm(_))));
+    assert!(matches!(play.retry(&from("first", false)), Err(Refusal::NeedsConfirm(..))));
     play.retry(&from("first", true)).unwrap();
     let attempt = play.attempt();
     assert_eq!((attempt.id.operation, attempt.id.number), (0, 2));

@@ -55,5 +55,7 @@ pub(crate) fn started() -> Started {
         retry: RetryPolicy { max_attempts: 3, jitter: 0.0, ..RetryPolicy::default() },
         step_timeout_ms: None,
         deadline_ms: None,
+        parent: None,
+        continues: None,
     }
 }

@@ -1,6 +1,7 @@
 //! What the guest is told, as a line of a golden file.
 
 use stepwell_core::contract::{Answer, Attempt, Event};
+use stepwell_core::run::Errand;
 
 use super::START_MS;
 
@@ -23,5 +24,20 @@ pub(super) fn event_text(event: &Event) -> String {
             format!("failed {op} {error}{unknown}")
         }
         Event::Cancelled => "cancelled".to_owned(),
+    }
+}
+
+/// What is done on Stepwell's own database with the entry before it.
+pub(super) fn errand_text(errand: &Errand) -> String {
+    match errand {
+        Errand::Send { op, to, name, payload } => format!("operation {op}: event {name:?} to {to} {payload}"),
+        Errand::Start(child) => {
+            format!("operation {}: {:?} as {} {}", child.op, child.workflow, child.run, child.input)
+        }
+        Errand::Cancel { op } => format!("operation {op}: its child is to cancel"),
+        Errand::Continue(next) => {
+            format!("{} goes on with {}, events {:?} and all after {}", next.run, next.input, next.events, next.seen)
+        }
+        other => format!("{other:?}"),
     }
 }

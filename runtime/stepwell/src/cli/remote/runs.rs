@@ -167,6 +167,8 @@ pub(crate) struct Shown {
     detail: Option<String>,
     result: Option<Box<RawValue>>,
     error: Option<Error>,
+    #[serde(rename = "continuedAs")]
+    continued_as: Option<String>,
 }
 
 impl Shown {
@@ -178,6 +180,12 @@ impl Shown {
 /// Shows how a run stands, with the exit code that says so.
 pub(crate) fn conclude(run: &Shown, json: bool) -> ExitCode {
     let id = &run.id;
+    if let Some(next) = &run.continued_as {
+        if !json {
+            anstream::eprintln!("run {id} has ended, and run {next} goes on; to follow it: stepwell runs watch {next}");
+        }
+        return Exit::NotYet.into();
+    }
     match run.status.as_str() {
         "succeeded" => {
             if !json && let Some(result) = &run.result {
