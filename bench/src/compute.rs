@@ -7,10 +7,12 @@ use crate::figures::{BYTES, Figures, RATE, Rounds};
 use crate::floors;
 use crate::guests::Guest;
 use crate::lab::{Lab, engine};
+use crate::peers::{self, Peers, Work};
 use crate::report::{At, Report};
 use crate::runs::{Batch, journal_bytes};
 
 pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
+    let mut peers = Peers::start(lab, report);
     for guest in lab.compared() {
         let alone = Alone::new(guest)?;
         let mut best: f64 = 0.0;
@@ -26,6 +28,12 @@ pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
                 }
                 let few = steps.max(500);
                 rounds.add("guest alone", alone.steps(&guest.input(few), few).await?);
+                for peer in peers.beside(guest) {
+                    let work = Work { at_once, steps: peers::steps(lab, at_once), url: None };
+                    if let Some(figures) = peer.figures(work, report) {
+                        rounds.add(peer.name(), figures);
+                    }
+                }
             }
             let lines = report.add(&format!("compute {}", guest.name), at_once, &rounds);
             best = best.max(lines.of("stepwell", RATE));

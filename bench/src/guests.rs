@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use stepwell_build::BuildOptions;
 use wit_component::{StringEncoding, embed_component_metadata};
 
@@ -61,6 +61,21 @@ pub(crate) fn rust(file: &Path) -> Result<Guest> {
         _ => bytes,
     };
     Ok(Guest { name: "rust", component, compute: "compute", input: with_steps, post: None })
+}
+
+/// The guest in Rust that the tests have, built as they build it. An error says what that would need.
+pub(crate) fn rust_of_the_tests() -> Result<Guest> {
+    // It is made for tests and panics where it cannot be built; that is told in a note, not as a panic.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let built = std::panic::catch_unwind(stepwell_tests::rust_core_module);
+    std::panic::set_hook(hook);
+    let file = built.map_err(|why| {
+        let text = why.downcast_ref::<String>().map(String::as_str).or(why.downcast_ref::<&str>().copied());
+        anyhow!("{}", text.unwrap_or("its build panicked"))
+    })?;
+    let component = stepwell_build::embed_core_module(&std::fs::read(file)?)?;
+    Ok(Guest { name: "rust", component, compute: "sequential", input: |steps| steps.to_string(), post: None })
 }
 
 fn with_steps(steps: u32) -> String {

@@ -8,9 +8,10 @@ use stepwell_engine::http::{AddressPolicy, Destinations, HttpClient, HttpSetting
 use stepwell_engine::{Engine, Reach, Settings};
 use tempfile::TempDir;
 
-use crate::args::Args;
+use crate::args::{Args, Part};
 use crate::guests::{self, Guest};
 use crate::machine;
+use crate::peer::Peer;
 
 /// Where nothing else is asked for.
 const AT_ONCE: [u32; 4] = [1, 64, 256, 1_000];
@@ -18,27 +19,39 @@ const AT_ONCE: [u32; 4] = [1, 64, 256, 1_000];
 pub(crate) struct Lab {
     pub(crate) quick: bool,
     pub(crate) rounds: u32,
-    /// TypeScript, text and, where one was given, Rust.
+    /// TypeScript, text and, where one was given or can be built, Rust.
     pub(crate) guests: Vec<Guest>,
+    /// Why there is none in Rust, where one was to be measured.
+    pub(crate) missing: Option<String>,
     /// Which of them are compared; all of them where none is named.
     compared: Vec<String>,
     /// At how many runs at once.
     pub(crate) at_once: Vec<u32>,
+    /// What is measured beside Stepwell, and its versions.
+    pub(crate) peers: Vec<(Peer, String)>,
     root: TempDir,
     /// Modules in their compiled form, to be put into data directories.
     compiled: PathBuf,
 }
 
 impl Lab {
-    pub(crate) async fn open(args: &Args) -> Result<Self> {
+    pub(crate) async fn open(args: &Args, peers: Vec<(Peer, String)>) -> Result<Self> {
         let beside = std::env::current_exe()?.parent().map(Path::to_owned).context("the program is in no directory")?;
         let dir = args.dir.clone().unwrap_or(beside);
         machine::must_be_on_disk(&dir)?;
         let root = tempfile::Builder::new().prefix("stepwell-bench-").tempdir_in(&dir)?;
         eprintln!("building the guests");
         let mut guests = vec![guests::typescript(root.path())?, guests::text()?];
-        if let Some(file) = &args.rust_guest {
-            guests.push(guests::rust(file)?);
+        let mut missing = None;
+        match &args.rust_guest {
+            Some(file) => guests.push(guests::rust(file)?),
+            None if args.compares("rust") && (args.wants(Part::Compute) || args.wants(Part::Replay)) => {
+                match guests::rust_of_the_tests() {
+                    Ok(guest) => guests.push(guest),
+                    Err(why) => missing = Some(format!("No guest in Rust was measured: {why:#}.")),
+                }
+            }
+            None => {}
         }
         let template = root.path().join("template");
         let engine = Engine::open(Settings::new(&template), client(), Reach::default())?;
@@ -49,7 +62,17 @@ impl Lab {
         let compiled = template.join("compiled");
         let rounds = args.rounds.unwrap_or(if args.quick { 2 } else { 5 });
         let at_once = if args.at_once.is_empty() { AT_ONCE.to_vec() } else { args.at_once.clone() };
-        Ok(Self { quick: args.quick, rounds, guests, compared: args.guest.clone(), at_once, root, compiled })
+        Ok(Self {
+            quick: args.quick,
+            rounds,
+            guests,
+            missing,
+            compared: args.guest.clone(),
+            at_once,
+            peers,
+            root,
+            compiled,
+        })
     }
 
     /// The guests that are compared.

@@ -13,7 +13,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn start() -> Self {
-        Self { began: Instant::now(), cpu: cpu_time() }
+        Self { began: Instant::now(), cpu: cpu_time("self") }
     }
 
     pub(crate) fn wall(&self) -> Duration {
@@ -21,14 +21,15 @@ impl Meter {
     }
 
     pub(crate) fn cpu(&self) -> Duration {
-        cpu_time().saturating_sub(self.cpu)
+        cpu_time("self").saturating_sub(self.cpu)
     }
 }
 
-/// Computing time of this process, in all of its threads, those that have ended too. The kernel counts it in ticks of 10 ms.
-fn cpu_time() -> Duration {
+/// Computing time of a process (`self` or its number), in all of its threads, those that have ended too. The kernel counts it in ticks of
+/// 10 ms.
+pub(crate) fn cpu_time(process: &str) -> Duration {
     const TICK_MS: u64 = 10;
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name may hold anything, so the fields are counted from its end: the 12th and 13th are what is looked for.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();

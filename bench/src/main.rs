@@ -15,7 +15,8 @@ mod floors;
 mod guests;
 mod lab;
 mod machine;
-#[cfg(feature = "plot")]
+mod peer;
+mod peers;
 mod plot;
 mod post;
 mod replay;
@@ -47,7 +48,8 @@ fn main() -> Result<()> {
 }
 
 async fn measure(args: Args) -> Result<()> {
-    let lab = Lab::open(&args).await?;
+    let peers = args.peers_or_exit();
+    let lab = Lab::open(&args, peers).await?;
     let mut report = Report::new(&lab)?;
     let mut failed = None;
     for part in Part::ALL {
@@ -74,7 +76,6 @@ async fn measure(args: Args) -> Result<()> {
     if let Some(file) = &args.json {
         report.write_json(file)?;
     }
-    #[cfg(feature = "plot")]
     if let Some(file) = &args.plot {
         plot::draw(&report, file)?;
     }

@@ -1,60 +1,81 @@
-//! Throughput and latency over the number of runs at once, as a picture.
+//! Throughput and latency over the number of runs at once, as a picture that is text: SVG needs neither fonts nor an encoder here.
 
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
+use clap::ValueEnum as _;
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
 
-use crate::figures::{P50, RATE};
+use crate::figures::{Figures, P50, RATE};
+use crate::peer::Peer;
 use crate::report::{Report, Section};
 
 const SIZE: (u32, u32) = (1_400, 700);
 const FONT: &str = "sans-serif";
-/// Where Debian has one; without a font the picture has no words.
-const FONT_FILES: [&str; 2] =
-    ["/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/TTF/DejaVuSans.ttf"];
+/// Stepwell's own lines.
+const OURS: &str = "stepwell";
 
-type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A line of the picture.
+struct Series {
+    name: String,
+    /// Stepwell's are drawn thick, the peers' thin.
+    ours: bool,
+    figures: Vec<(u32, Figures)>,
+}
 
 /// Draws the sections that are measured at several numbers of runs at once.
 pub(crate) fn draw(report: &Report, file: &Path) -> Result<()> {
-    let font = FONT_FILES.iter().find_map(|file| std::fs::read(file).ok());
-    let font = font.ok_or_else(|| anyhow!("no font was found for the picture; it needs DejaVu Sans"))?;
-    // Kept for as long as the program runs, which is not long any more.
-    register_font(FONT, FontStyle::Normal, font.leak()).map_err(|_| anyhow!("the font cannot be used"))?;
-    let area = BitMapBackend::new(file, SIZE).into_drawing_area();
+    let area = SVGBackend::new(file, SIZE).into_drawing_area();
     area.fill(&WHITE).map_err(failed)?;
     let halves = area.split_evenly((1, 2));
-    let sections: Vec<&Section> = report.sections().iter().filter(|section| grows(section)).collect();
-    chart(&halves[0], "steps or runs a second", &sections, RATE)?;
-    chart(&halves[1], "p50 of each, µs", &sections, P50)?;
+    let sections = report.sections().iter().filter(|section| grows(section));
+    let all: Vec<Series> = sections.flat_map(series).collect();
+    chart(&halves[0], "steps or runs a second", &all, RATE)?;
+    chart(&halves[1], "p50 of each, µs", &all, P50)?;
     area.present().map_err(failed)
 }
 
 /// Measured at several sizes, with a latency.
 fn grows(section: &Section) -> bool {
-    let mut ours = section.lines.iter().filter(|line| line.of == "stepwell" && line.figures.get(P50).is_some());
+    let mut ours = section.lines.iter().filter(|line| line.of == OURS && line.figures.get(P50).is_some());
     ours.next().is_some() && ours.next().is_some()
 }
 
-fn chart(area: &Area<'_>, title: &str, sections: &[&Section], figure: &str) -> Result<()> {
-    let points = |section: &Section| -> Vec<(f64, f64)> {
-        let ours = section.lines.iter().filter(|line| line.of == "stepwell");
-        ours.filter_map(|line| Some((f64::from(line.size), line.figures.get(figure)?.max(0.1)))).collect()
+/// What is compared in a section: Stepwell and, where they were measured, its peers. What it stands on has the table.
+fn series(section: &Section) -> Vec<Series> {
+    let peers = Peer::value_variants().iter().map(|peer| peer.name());
+    let of = |of: &'static str| {
+        let lines = section.lines.iter().filter(|line| line.of == of);
+        let figures: Vec<_> = lines.map(|line| (line.size, line.figures.clone())).collect();
+        let name = if of == OURS { section.name.clone() } else { format!("{} on {of}", section.name) };
+        (!figures.is_empty()).then_some(Series { name, ours: of == OURS, figures })
     };
-    let all: Vec<(f64, f64)> = sections.iter().flat_map(|section| points(section)).collect();
-    let most = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).fold(1.0, f64::max);
-    let least = all.iter().map(|point| point.1).fold(f64::MAX, f64::min).min(1e9);
+    std::iter::once(OURS).chain(peers).filter_map(of).collect()
+}
+
+impl Series {
+    fn points(&self, figure: &str) -> Vec<(f64, f64)> {
+        let points = self.figures.iter();
+        points.filter_map(|(size, figures)| Some((f64::from(*size), figures.get(figure)?.max(0.1)))).collect()
+    }
+}
+
+fn chart(area: &Area<'_>, title: &str, all: &[Series], figure: &str) -> Result<()> {
+    let points: Vec<(f64, f64)> = all.iter().flat_map(|series| series.points(figure)).collect();
+    let most = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).fold(1.0, f64::max);
+    let least = points.iter().map(|point| point.1).fold(f64::MAX, f64::min).min(1e9);
     let mut chart = ChartBuilder::on(area)
         .caption(title, (FONT, 24))
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(80)
         .build_cartesian_2d(
-            (1.0..most(|point| point.0)).log_scale(),
-            (least / 2.0..most(|point| point.1) * 2.0).log_scale(),
+            // Room beside the last point, and above the highest one for the names.
+            (1.0..most(|point| point.0) * 1.2).log_scale(),
+            (least / 2.0..most(|point| point.1) * 20.0).log_scale(),
         )
         .map_err(failed)?;
     let whole = |value: &f64| format!("{value:.0}");
@@ -64,17 +85,18 @@ fn chart(area: &Area<'_>, title: &str, sections: &[&Section], figure: &str) -> R
         .x_label_formatter(&whole)
         .y_label_formatter(&whole)
         .label_style((FONT, 15))
+        .light_line_style(TRANSPARENT)
         .draw()
         .map_err(failed)?;
-    for (at, section) in sections.iter().enumerate() {
-        let color = Palette99::pick(at).to_rgba();
-        let line = LineSeries::new(points(section), color.stroke_width(3)).point_size(5);
+    for (at, series) in all.iter().enumerate() {
+        let style = Palette99::pick(at).stroke_width(if series.ours { 4 } else { 2 });
+        let line = LineSeries::new(series.points(figure), style).point_size(if series.ours { 5 } else { 3 });
         let drawn = chart.draw_series(line).map_err(failed)?;
-        drawn
-            .label(section.name.clone())
-            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 24, y)], color.stroke_width(3)));
+        drawn.label(series.name.clone()).legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 24, y)], style));
     }
-    chart.configure_series_labels().label_font((FONT, 15)).border_style(BLACK).draw().map_err(failed)?;
+    let mut names = chart.configure_series_labels();
+    names.position(SeriesLabelPosition::UpperLeft).label_font((FONT, 15));
+    names.background_style(WHITE).border_style(BLACK.mix(0.3)).draw().map_err(failed)?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::figures::{BYTES, Figures, P50, P99, RATE, Rounds};
 use crate::guests::Guest;
 use crate::lab::{Lab, client, engine};
+use crate::peers::{self, Peers, Work};
 use crate::report::{At, Report};
 use crate::runs::{Batch, journal_bytes};
 use crate::server::Server;
@@ -12,6 +13,7 @@ use crate::{floors, machine};
 
 pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
     let server = Server::start()?;
+    let mut peers = Peers::start(lab, report);
     for guest in lab.compared().filter(|guest| guest.posting(0, "").is_some()) {
         for &at_once in &lab.at_once {
             let steps = (lab.scaled(8_000, 2_000) / at_once).clamp(8, 1_000);
@@ -19,6 +21,14 @@ pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
             for _ in 0..lab.rounds {
                 rounds.add("stepwell", stepwell(lab, guest, &server, at_once, steps).await?);
                 rounds.add("bare requests", bare(&server, at_once, steps).await?);
+                for peer in peers.beside(guest) {
+                    let work = Work { at_once, steps: peers::steps(lab, at_once), url: Some(&server.base()) };
+                    server.cycles().await?;
+                    if let Some(figures) = peer.figures(work, report) {
+                        let (p50, p99) = server.cycles().await?;
+                        rounds.add(peer.name(), figures.with(P50, p50).with(P99, p99));
+                    }
+                }
                 if at_once == 1 {
                     rounds.add("fdatasync", floors::fdatasync(lab.root(), steps)?);
                 }

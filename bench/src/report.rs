@@ -60,7 +60,13 @@ impl Lines {
 
 impl Report {
     pub(crate) fn new(lab: &Lab) -> Result<Self> {
-        Ok(Self { quick: lab.quick, rounds: lab.rounds, sections: Vec::new(), targets: Vec::new(), notes: Vec::new() })
+        Ok(Self {
+            quick: lab.quick,
+            rounds: lab.rounds,
+            sections: Vec::new(),
+            targets: Vec::new(),
+            notes: lab.missing.iter().cloned().collect(),
+        })
     }
 
     /// The medians of these rounds as lines of a section.
@@ -82,7 +88,13 @@ impl Report {
         self.notes.push(text);
     }
 
-    #[cfg(feature = "plot")]
+    /// A note that several parts make.
+    pub(crate) fn note_once(&mut self, text: String) {
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
     pub(crate) fn sections(&self) -> &[Section] {
         &self.sections
     }

@@ -85,6 +85,11 @@ impl Batch {
 }
 
 impl Took {
+    /// What runs took that went side by side from the same moment on.
+    pub(crate) fn new(cpu: Duration, each: Vec<Duration>, steps: u32) -> Self {
+        Self { wall: each.iter().copied().max().unwrap_or_default(), cpu, each, steps }
+    }
+
     /// Of a step: how many a second, a run's time over its steps, and computing time.
     pub(crate) fn of_steps(&self) -> Figures {
         let steps = f64::from(self.steps);

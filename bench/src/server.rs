@@ -35,7 +35,12 @@ impl Server {
 
     /// Where the caller of this number posts.
     pub(crate) fn url(&self, caller: u32) -> String {
-        format!("http://127.0.0.1:{}/{caller}", self.port)
+        format!("{}/{caller}", self.base())
+    }
+
+    /// Below which each caller has a path of its own: its number.
+    pub(crate) fn base(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     /// From one request to a path to the next: the median and what 99 of 100 took at most, in us. What was counted is forgotten.

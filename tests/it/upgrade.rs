@@ -7,25 +7,14 @@ use serde_json::Value;
 use stepwell_core::ids::Digest;
 use stepwell_tests::Project;
 
-use crate::hostile::guest::made;
-
-/// A step, ten minutes of sleep, another step, and their result.
-const RESTS: &str = r#"
-(func $run (result i32)
-  (drop (call $begin (i32.const 2072) (i32.const 1)))
-  (if (i32.eqz (call $until-told)) (then (unreachable)))
-  (call $sleep (i64.const 600000) (i32.const 256))
-  (if (i32.ne (call $next) (i32.const 3)) (then (unreachable)))
-  (drop (call $begin (i32.const 2080) (i32.const 5)))
-  (if (i32.eqz (call $until-told)) (then (unreachable)))
-  (call $ok-value))
-"#;
+use crate::contracts::component;
 
 /// The tables of the first version as that version left them, killed while the run slept: its rows, with `DIGEST` for the module's.
 const FIRST: &str = include_str!("upgrade/version-1.sql");
 
 fn database(project: &Project, sql: &str) {
-    let module = made(RESTS);
+    // Its workflow `main`: a step, ten minutes of sleep, another step, and their result.
+    let module = component("0.1.0");
     let digest = Digest::of(&module);
     let directory = project.data_dir();
     std::fs::create_dir_all(&directory).expect("a directory can be made");

@@ -32,10 +32,27 @@ impl Module {
         Self::built(Project::new(), &rust_guest::core_module())
     }
 
+    /// A component that there is already, as it is.
+    ///
+    /// # Panics
+    /// If it cannot be copied, or is not taken.
+    #[must_use]
+    pub fn of(component: &Path) -> Self {
+        let project = Project::new();
+        std::fs::copy(component, project.path().join("module.wasm")).expect("a component can be copied");
+        Self::compiled(project)
+    }
+
     fn built(project: Project, file: &Path) -> Self {
-        let wasm = project.path().join("module.wasm");
-        let (source, out) = (file.display().to_string(), wasm.display().to_string());
+        let (source, out) = (file.display().to_string(), project.path().join("module.wasm").display().to_string());
         project.stepwell(&["build", &source, "-o", &out]).expect_code(0);
+        Self::compiled(project)
+    }
+
+    /// The project's `module.wasm`.
+    fn compiled(project: Project) -> Self {
+        let wasm = project.path().join("module.wasm");
+        let out = wasm.display().to_string();
         // A workflow that does not exist: the module is compiled, and nothing is run.
         project.stepwell(&["run", &out, "there is no such workflow"]).expect_code(2);
         let compiled = project.data_dir().join("compiled");
