@@ -54,7 +54,7 @@ pub(crate) struct RerunFrom {
 /// A new run, and what it does again.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Rerunned {
+pub(crate) struct RerunStarted {
     /// The new run.
     #[serde(flatten)]
     run: Run,
@@ -68,7 +68,7 @@ pub(crate) struct Rerunned {
     events_left: Vec<String>,
 }
 
-impl Rerunned {
+impl RerunStarted {
     fn of(run: &NewRun, new: &Rerunning) -> Self {
         Self {
             run: views::new_run(run),
@@ -88,7 +88,7 @@ impl Rerunned {
     post, path = "/v1/runs/{id}/rerun", tag = "runs", request_body = RerunFrom,
     params(("id" = String, Path, description = "The run"), super::openapi::KeyHeader),
     responses(
-        (status = 201, description = "A new run", body = Rerunned),
+        (status = 201, description = "A new run", body = RerunStarted),
         (status = 200, description = "The run that has the run key", body = Run),
         (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "There is no such run, step or module"),
         (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "It has not ended; it has several steps of that name; it needs a confirmation: `effects` and `others` list what was done; it differs on the module: the first difference is told; or the run key belongs to another run"),
@@ -148,7 +148,7 @@ async fn started(app: &App, of: &str, from: &RerunFrom, by: &str, keyed: Option<
             let text = format!("there is no module {}: name another by its digest", run.digest);
             return Err(Error::new(Code::InvalidModule, text).into());
         }
-        let view = Rerunned::of(&run, &new);
+        let view = RerunStarted::of(&run, &new);
         let answer = keyed.as_ref().map(|keyed| keyed.answer(StatusCode::CREATED, &view, true));
         match app.engine.start_all(vec![run], answer).await {
             Ok(_) => return Ok(Reply::new(StatusCode::CREATED, view)),
