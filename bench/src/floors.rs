@@ -62,6 +62,8 @@ pub(crate) async fn writer(dir: &Path, at_once: u32, steps: u32, step: &[Vec<u8>
             tags: Vec::new(),
             begins_at_ms: None,
             retry_of: None,
+            rerun: None,
+            queue: stepwell_store::QueueAs::default(),
         };
         runs.push(store.start_run(run));
     }

@@ -95,7 +95,10 @@ fn what_a_run_in_doubt_starts_is_in_doubt() {
     let all = charges(&bank);
     for effect in ["once", "keyed"] {
         let path = format!("/heir-{effect}");
-        let (run, _) = runs.iter().find(|(run, _)| all[&path].iter().any(|key| key.starts_with(first[run].as_str()))).expect("it was charged");
+        let (run, _) = runs
+            .iter()
+            .find(|(run, _)| all[&path].iter().any(|key| key.starts_with(first[run].as_str())))
+            .expect("it was charged");
         assert_eq!(all[&path], [made[&path][0].clone(), format!("{}:charge:r{epoch}:e1", others[run])]);
         let path = format!("/boss-{effect}");
         assert_eq!(all[&path], made[&path]);

@@ -137,6 +137,17 @@ impl Api {
         self.request("DELETE", path, None).unwrap_or_else(|error| panic!("DELETE {path}: {error}"))
     }
 
+    /// PUT of JSON.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    #[must_use]
+    pub fn put(&self, path: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        let sent = Some(("application/json", body.as_bytes()));
+        self.request("PUT", path, sent).unwrap_or_else(|error| panic!("PUT {path}: {error}"))
+    }
+
     /// POST of JSON.
     ///
     /// # Panics
@@ -152,6 +163,17 @@ impl Api {
     /// When there is no whole answer.
     pub fn try_post(&self, path: &str, body: &Value) -> std::io::Result<Answer> {
         self.request("POST", path, Some(("application/json", body.to_string().as_bytes())))
+    }
+
+    /// Any method, with JSON.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    #[must_use]
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        let sent = self.request(method, path, Some(("application/json", body.as_bytes())));
+        sent.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
     /// POST of anything.

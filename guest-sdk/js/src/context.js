@@ -15,7 +15,10 @@ const controller = new AbortController();
 export function runContext(input) {
   return {
     input,
-    runId: host.runId(),
+    // In what a rerun has of another run it is that one's, and its own from there.
+    get runId() {
+      return host.runId();
+    },
     step: { run: runStep },
     sleep,
     sleepUntil,

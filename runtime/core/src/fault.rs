@@ -115,6 +115,20 @@ pub enum Fault {
     RestoreGoesOn,
     /// A failed run that is taken up again waits for a child that has ended without a result.
     ChildNotAgain,
+    /// The replay of what another run has lived through shows a rerun its own id and random numbers.
+    RerunSeesItself,
+    /// A step of a rerun goes on from what the other run did for a step that is void.
+    RerunGoesOnFromVoid,
+    /// What the other run found out after the cut, of what was begun before it, is forgotten by its rerun.
+    RerunForgetsResults,
+    /// What was done after the cut is done again by a rerun, and nobody has confirmed it.
+    RerunUnconfirmed,
+    /// A rerun's journal is cut after the step's beginning.
+    RerunCutLate,
+    /// A request to cancel the other run cancels its rerun.
+    RerunCancelled,
+    /// A rerun's keys are those of the other run.
+    RerunUnderOldKeys,
 }
 
 impl Fault {
@@ -175,6 +189,13 @@ impl Fault {
         Self::SameNumbersAfterRestore,
         Self::RestoreGoesOn,
         Self::ChildNotAgain,
+        Self::RerunSeesItself,
+        Self::RerunGoesOnFromVoid,
+        Self::RerunForgetsResults,
+        Self::RerunUnconfirmed,
+        Self::RerunCutLate,
+        Self::RerunCancelled,
+        Self::RerunUnderOldKeys,
     ];
 }
 

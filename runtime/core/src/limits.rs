@@ -63,7 +63,7 @@ pub const MAX_LOG_LINE_BYTES: usize = 64 << 10;
 /// Lines that one turn of workflow code, or one attempt, may log; further ones are left out with a word about it.
 pub const MAX_TURN_LOG_LINES: usize = 10_000;
 /// Text and data of these lines.
-pub const MAX_TURN_LOG_BYTES: usize = 4 << 20;
+pub const MAX_TURN_LOG_BYTES: usize = 1 << 20;
 /// Lines that a run's workflow code may log, and as many its bodies in one process.
 pub const MAX_RUN_LOG_LINES: usize = 100_000;
 /// Text and data of these lines.

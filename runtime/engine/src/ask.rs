@@ -9,7 +9,7 @@ use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::Restored;
 use stepwell_core::json::Json;
 use stepwell_core::run::{Finding, Granted, Mode, Refusal, Resolved, Retried, Retry, UnknownStep};
-use stepwell_store::{Answer as Kept, Epoch, Status, StoreError};
+use stepwell_store::{Answer as Kept, Epoch, RunKey, Status, StoreError};
 use tokio::sync::oneshot;
 
 use crate::clock::real_now_ms;
@@ -278,14 +278,19 @@ impl Engine {
             Some(digest) => Some(self.replays_back_on(run, digest, &retry).await?),
             None => None,
         };
-        // None begins while the directory is open.
-        let epochs = self.store().read().epochs(run.key).map_err(AskError::Store)?;
-        let restored = |epoch: Epoch| Restored { epoch: epoch.name, in_doubt: epoch.in_doubt, by: epoch.by };
-        retry.restored = epochs.into_iter().map(restored).collect();
+        retry.restored = self.restored_since(run.key)?;
         match self.said(run, Ask::Retry { retry, on, reason: reason.to_owned(), by }, keep).await? {
             Said::Retried(retried) => Ok(retried),
             _ => Err(another()),
         }
+    }
+
+    /// The restorations of the database of which a run is part.
+    pub(crate) fn restored_since(&self, run: RunKey) -> Result<Vec<Restored>, AskError> {
+        // None begins while the directory is open.
+        let epochs = self.store().read().epochs(run).map_err(AskError::Store)?;
+        let restored = |epoch: Epoch| Restored { epoch: epoch.name, in_doubt: epoch.in_doubt, by: epoch.by };
+        Ok(epochs.into_iter().map(restored).collect())
     }
 
     /// How many entries the run has, which replays clean on the module as far as it is to be taken back.
@@ -340,7 +345,15 @@ impl Engine {
     }
 }
 
-fn same(verdict: Verdict) -> Result<(), AskError> {
+/// The same, said of other code.
+pub(crate) fn differs(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Same => Verdict::Same,
+        Verdict::Differs(difference) => Verdict::Differs(difference.on_other_code()),
+    }
+}
+
+pub(crate) fn same(verdict: Verdict) -> Result<(), AskError> {
     match verdict {
         Verdict::Same => Ok(()),
         Verdict::Differs(difference) => {

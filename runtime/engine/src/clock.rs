@@ -12,6 +12,11 @@ pub(crate) fn real_now_ms() -> u64 {
     wall_ms().max(at_start_ms.saturating_add(elapsed_ms))
 }
 
+/// The clock on the wall, in ms since the Unix epoch: for what is to happen at a time of day. It follows one that is set back.
+pub(crate) fn wall_now_ms() -> u64 {
+    wall_ms()
+}
+
 fn wall_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

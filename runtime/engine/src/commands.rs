@@ -117,6 +117,6 @@ impl Commands for Handle {
     }
 
     fn run_id(&mut self) -> String {
-        self.lock().machine.run_id().to_string()
+        self.lock().machine.told_run_id().to_string()
     }
 }

@@ -49,6 +49,7 @@ pub struct Counters {
     steps: AtomicU64,
     attempts: [AtomicU64; AttemptEnd::ALL.len()],
     recoveries: AtomicU64,
+    schedules: [AtomicU64; 3],
     requests: AtomicU64,
     ended: [AtomicU64; 4],
     /// How long runs waited for their place among the live ones.
@@ -72,6 +73,25 @@ impl Counters {
     #[must_use]
     pub fn recoveries(&self) -> u64 {
         self.recoveries.load(Ordering::Relaxed)
+    }
+
+    /// What became of schedules' times: runs that were started, times at which some were passed over, and trials to start one that failed.
+    #[must_use]
+    pub fn firings(&self) -> [(&'static str, u64); 3] {
+        let number = |at: usize| self.schedules[at].load(Ordering::Relaxed);
+        [("started", number(0)), ("skipped", number(1)), ("failed", number(2))]
+    }
+
+    pub(crate) fn schedule_fired(&self) {
+        self.schedules[0].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn schedule_passed(&self) {
+        self.schedules[1].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn schedule_failed(&self) {
+        self.schedules[2].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Unsafe requests that were put on record, to be sent.

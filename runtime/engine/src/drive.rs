@@ -6,7 +6,7 @@ use stepwell_core::error::{Code, Error, Retryability};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::run::{Granted, Machine, Mode};
 use stepwell_host::http::Destinations;
-use stepwell_store::{RunChange, RunKey, RunRow, Status};
+use stepwell_store::{RunChange, RunKey, RunRow, Status, Turn};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
@@ -77,7 +77,7 @@ impl Early {
             tokio::select! {
                 biased;
                 Some(message) = task.messages.recv() => {
-                    let waits = matches!(message, Message::Wake { .. } | Message::Inbox);
+                    let waits = matches!(message, Message::Wake { .. } | Message::Inbox | Message::Admitted);
                     messages.push(message);
                     if !waits {
                         return Self { messages, place: None };
@@ -160,7 +160,8 @@ impl Taken {
             module: None,
             wanted: false,
             set_aside: row.status == Status::Paused && !machine.is_paused() && !machine.is_terminating(),
-            begins_at: row.wake_at_ms.filter(|_| matches!(row.status, Status::Queued | Status::Paused)),
+            begins_at: row.wake_at_ms.filter(|_| rests(&row)),
+            turn: row.turn,
             armed: row.wake_at_ms,
             shared: Handle::new(machine, clock, outside),
             writing,
@@ -191,6 +192,11 @@ impl Taken {
         }
         driver
     }
+}
+
+/// Whether a run's time is that of its beginning. One that waits for a place has the end of its time there.
+fn rests(row: &RunRow) -> bool {
+    matches!(row.status, Status::Queued | Status::Paused) && row.turn.is_none_or(|turn| turn == Turn::Rests)
 }
 
 /// How a run was left that waits for what its journal knows of. One that has not begun, or is paused, wakes by its row alone.

@@ -13,6 +13,7 @@ mod build;
 mod leave;
 mod others;
 mod rebuild;
+mod turn;
 
 pub(crate) use leave::unknown_text;
 
@@ -24,7 +25,7 @@ use stepwell_core::error::{Code, Error};
 use stepwell_core::journal::entry::Record;
 use stepwell_core::run::{Input, Output};
 use stepwell_host::{Invocation, MemoryShare, Module, TurnDeadline, TurnEnd};
-use stepwell_store::{INBOX_PAGE_BYTES, RunChange, RunKey, StoreError};
+use stepwell_store::{INBOX_PAGE_BYTES, RunChange, RunKey, StoreError, Turn};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
@@ -36,6 +37,7 @@ use crate::commands::Handle;
 use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
+use crate::long::come_back;
 use crate::points::Moment;
 use crate::slice::Slice;
 use crate::watch::RunEvent;
@@ -52,6 +54,8 @@ pub(crate) enum Message {
         /// Its journal was written in this process and nothing has run yet: there is nothing to recover.
         fresh: bool,
     },
+    /// It waited to begin, and may now.
+    Admitted,
     /// Somebody asks something of it, and waits for the answer.
     Ask(Question, Answer),
     /// The engine stops: the run is to be left where it is.
@@ -93,6 +97,8 @@ pub(crate) struct Driver {
     pub(crate) set_aside: bool,
     /// It was started to begin at this real time, and nothing of it has run.
     pub(crate) begins_at: Option<u64>,
+    /// Whether it may begin, where the queue knows it.
+    pub(crate) turn: Option<Turn>,
     /// When its timer is due, where one is armed.
     pub(crate) armed: Option<u64>,
     /// Its journal was written in this process and nothing has run yet: there is nothing to recover.
@@ -212,6 +218,7 @@ impl Driver {
                 }
             }
         };
+        come_back().await;
         let input = match end {
             TurnEnd::Quiet => Input::Quiet,
             TurnEnd::Idle => Input::Idle,
@@ -311,6 +318,7 @@ impl Driver {
                 self.fresh |= fresh && self.module.is_none();
                 self.want();
             }
+            Message::Admitted => self.admitted(),
             Message::Ask(question, answer) => self.asked(&question, answer),
             Message::ParentGone => self.parent_is_gone(),
             Message::Stop => {

@@ -15,10 +15,12 @@ use stepwell_store::{RunKey, RunRow, SqliteOptions, SqliteStore, Store};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::effects::{store_error, unread};
 use crate::fault::{Fault, planted};
 use crate::later::Later;
+use crate::long::LongTurns;
 use crate::modules::{Loaded, Modules};
 use crate::reach::Reach;
 use crate::settings::Settings;
@@ -42,9 +44,12 @@ struct Inner {
     /// Runs that wait for a time, by it.
     timers: Mutex<BTreeSet<(u64, RunKey)>>,
     timers_changed: Arc<Notify>,
+    schedules_changed: Arc<Notify>,
     later: Later,
+    admission: Admission,
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
+    long: LongTurns,
     counters: Counters,
 }
 
@@ -100,12 +105,16 @@ impl Engine {
             tasks: Tasks::default(),
             timers: Mutex::default(),
             timers_changed: Arc::default(),
+            schedules_changed: Arc::default(),
             later: Later::default(),
+            admission: Admission::default(),
             places,
             rebuilds,
+            long: LongTurns::default(),
             counters: Counters::default(),
         }));
         crate::timers::start(&engine);
+        crate::admission::start(&engine);
         engine
     }
 
@@ -210,6 +219,10 @@ impl Engine {
         &self.0.places
     }
 
+    pub(crate) fn long(&self) -> &LongTurns {
+        &self.0.long
+    }
+
     pub(crate) fn rebuilds(&self) -> &Arc<Semaphore> {
         &self.0.rebuilds
     }
@@ -222,8 +235,16 @@ impl Engine {
         &self.0.timers_changed
     }
 
+    pub(crate) fn schedules_changed(&self) -> &Arc<Notify> {
+        &self.0.schedules_changed
+    }
+
     pub(crate) fn tasks(&self) -> &Tasks {
         &self.0.tasks
+    }
+
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.0.admission
     }
 
     pub(crate) fn later(&self) -> &Later {
@@ -241,12 +262,12 @@ impl Engine {
             Ok(bytes) => bytes.ok_or_else(|| absent().never_retried()),
             Err(error) => Err(store_error(&error)),
         };
-        self.0.modules.load(&self.0.host, self.settings(), digest, bytes).await
+        self.0.modules.load((&self.0.host, self.long()), self.settings(), digest, bytes).await
     }
 
     /// A module that is not in the store yet, compiled.
     pub(crate) async fn inspected(&self, digest: &Digest, bytes: Vec<u8>) -> Result<Loaded, Error> {
-        self.0.modules.load(&self.0.host, self.settings(), digest, || Ok(bytes)).await
+        self.0.modules.load((&self.0.host, self.long()), self.settings(), digest, || Ok(bytes)).await
     }
 
     /// The run's machine, as its journal has it.

@@ -2,6 +2,7 @@
 //!
 //! The CLI and the API reach the rest of Stepwell through [`Engine`], so a local run and the server are the same code.
 
+mod admission;
 mod ask;
 mod batch;
 mod clock;
@@ -13,14 +14,17 @@ mod effects;
 mod engine;
 pub mod fault;
 mod later;
+mod long;
 mod modules;
 mod points;
 mod reach;
 mod recover;
 mod requests;
+mod rerun;
 mod restore;
 mod retention;
 mod runtime;
+pub mod schedule;
 mod settings;
 mod slice;
 mod start;
@@ -30,6 +34,7 @@ mod timers;
 mod verify;
 mod watch;
 
+pub use admission::wait_text;
 pub use ask::{AskError, Asker, Said};
 pub use counters::{AttemptEnd, Counters};
 pub use engine::{Engine, ModuleInfo, check_event};
@@ -38,13 +43,14 @@ pub use points::Observer;
 pub use points::{Moment, Points};
 pub use reach::Reach;
 pub use requests::Request;
+pub use rerun::RerunAs;
 pub use restore::{InNewEpoch, RestoreAs, restore};
 pub use runtime::runtime;
 pub use settings::Settings;
 pub use start::{RunRef, StartRun};
 pub use stepwell_core::run::{
-    ErrandKind, Finding, Granted, KeyOfRetry, Refusal, Resolved, Retried, Retry, RunStatus, UnknownEffect, UnknownStep,
-    VoidEffect, VoidErrand, found_error,
+    DoneSince, ErrandKind, Finding, Granted, KeyOfRetry, Refusal, Rerun, Rerunning, Resolved, Retried, Retry,
+    RunStatus, UnknownEffect, UnknownStep, VoidEffect, VoidErrand, found_error,
 };
 pub use stepwell_host::{Host, HostSettings, http};
 pub use stepwell_store as store;

@@ -17,6 +17,7 @@ use stepwell_core::run::check_name;
 use stepwell_host::{Host, Module, ModuleError, TurnDeadline};
 use tokio::sync::{OnceCell, oneshot};
 
+use crate::long::{LongTurns, go_last};
 use crate::settings::Settings;
 
 /// A module that can be run, and the workflows that it has.
@@ -46,13 +47,13 @@ impl Modules {
     /// Reads a module, compiles it and asks it what it has: once, however many ask for it at the same time.
     pub(crate) async fn load(
         &self,
-        host: &Host,
+        on: (&Host, &LongTurns),
         settings: &Settings,
         digest: &Digest,
         bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
     ) -> Result<Loaded, Error> {
         let place = self.place(digest);
-        let loaded = place.get_or_init(|| async { load(host, bytes()?, settings).await }).await;
+        let loaded = place.get_or_init(|| async { load(on, bytes()?, settings).await }).await;
         // Whoever waited shares the failure, and whoever comes next tries again.
         if loaded.is_err() {
             self.give_up(digest, &place);
@@ -83,10 +84,12 @@ impl Modules {
     }
 }
 
-async fn load(host: &Host, bytes: Vec<u8>, settings: &Settings) -> Result<Loaded, Error> {
+async fn load((host, long): (&Host, &LongTurns), bytes: Vec<u8>, settings: &Settings) -> Result<Loaded, Error> {
     let module = compile(host, bytes, settings.compile_limit).await?;
     let deadline = TurnDeadline { budget: settings.workflow_turn, at: None };
-    let workflows = module.describe(host, deadline).await.map_err(|error| error.to_error())?;
+    let (described, host) = (module.clone(), host.clone());
+    let workflows = long.carry(async move { described.describe(&host, deadline).await }).await;
+    let workflows = workflows.map_err(|error| error.to_error())?;
     check(&workflows)?;
     Ok(Loaded { module, workflows: Arc::new(workflows) })
 }
@@ -100,6 +103,7 @@ async fn compile(host: &Host, bytes: Vec<u8>, limit: Duration) -> Result<Module,
     let internal = |text: String| Error::new(Code::Internal, text);
     thread
         .spawn(move || {
+            go_last();
             let _ = done.send(host.compile(&bytes));
         })
         .map_err(|error| internal(format!("no thread to compile on: {error}")))?;

@@ -3,7 +3,7 @@
 //! Only small columns are read, and no journal: a run that sleeps costs a place in the set of timers until it is due.
 
 use stepwell_core::error::Error;
-use stepwell_store::{RunFilter, Status, Unfinished};
+use stepwell_store::{RunFilter, Status, Turn, Unfinished};
 
 use crate::clock::real_now_ms;
 use crate::driver::Message;
@@ -37,6 +37,7 @@ impl Engine {
                 self.arm(at_ms, run.key);
             }
         }
+        self.admit_all();
         Ok(())
     }
 
@@ -51,6 +52,9 @@ impl Engine {
             for child in self.store().read().runs(&filter).map_err(|error| store_error(&error))?.runs {
                 if child.links.cancel {
                     self.tell(child.key, Message::ParentGone);
+                }
+                if child.turn == Some(Turn::Waits) {
+                    self.expects(child.key);
                 }
                 match (child.status, child.wake_at_ms) {
                     (Status::Running | Status::Waiting, _) | (Status::Queued, None) => self.wake(child.key),
@@ -68,6 +72,9 @@ fn goes_on(run: &Unfinished, now_ms: u64) -> bool {
     match run.status {
         Status::Running => !planted(Fault::ForgetRunning),
         // Events do not make it begin earlier.
+        Status::Queued if run.turn == Some(Turn::Holds) => true,
+        // It is told when it may begin.
+        Status::Queued if run.turn == Some(Turn::Waits) => false,
         Status::Queued => run.wake_at_ms.is_none_or(|at_ms| at_ms <= now_ms),
         Status::Waiting => run.unseen,
         // What is blocked or set aside waits for a person, and what a person has asked is on record: it is queued.

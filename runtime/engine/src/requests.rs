@@ -6,7 +6,7 @@ use stepwell_core::error::Error;
 use stepwell_core::ids::Digest;
 use stepwell_core::json::Json;
 use stepwell_store::{
-    Action, Answer, Delivered, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission,
+    Action, Answer, Delivered, NewEvent, NewModule, NewRun, RunKey, RunRow, Status, StoreError, Submission, Turn,
 };
 
 use crate::clock::real_now_ms;
@@ -36,13 +36,18 @@ impl Engine {
         let actions = runs.into_iter().map(Action::Start).collect();
         let kept = self.store().submit(Submission { actions, answer }).await?;
         let started = kept.runs.into_iter().zip(names).map(|(key, (id, begins_at_ms))| {
-            match begins_at_ms {
-                Some(at_ms) => self.arm(at_ms, key),
-                None => self.tell(key, Message::Wake { fresh: true }),
-            }
+            self.let_begin(key, begins_at_ms);
             RunRef { id, key }
         });
         Ok(started.collect())
+    }
+
+    /// A run that was just written down begins, whoever has started it.
+    pub(crate) fn let_begin(&self, run: RunKey, begins_at_ms: Option<u64>) {
+        match begins_at_ms {
+            Some(at_ms) => self.arm(at_ms, run),
+            None => self.begin(run),
+        }
     }
 
     /// Sends an event to a run. It is kept until it is awaited; a second one with the same `dedup` is the first.
@@ -129,6 +134,9 @@ impl Engine {
 }
 
 fn takes_events(row: &RunRow) -> bool {
+    if row.turn.is_some_and(Turn::is_to_come) {
+        return false;
+    }
     match row.status {
         Status::Waiting | Status::Running => true,
         Status::Queued => row.wake_at_ms.is_none_or(|at_ms| at_ms <= real_now_ms()),

@@ -15,7 +15,7 @@ pub struct RestoreAs<'a> {
     pub nothing_followed: bool,
     /// Who restores it.
     pub by: &'a str,
-    /// Why a run is paused, from when the copy has its newest change (in ms since the Unix epoch).
+    /// Why a run is paused, or a schedule, from when the copy has its newest change (in ms since the Unix epoch).
     pub reason: &'a dyn Fn(u64) -> String,
 }
 
@@ -45,7 +45,7 @@ pub fn restore(how: &RestoreAs<'_>) -> Result<InNewEpoch, StoreError> {
     let epoch = format!("{:x}", random());
     let mut unreadable = Vec::new();
     let begins = Epoch { name: epoch.clone(), in_doubt: !how.nothing_followed, by: how.by.to_owned() };
-    let restored = stepwell_store::restore(how.what, &begins, &mut |run| {
+    let restored = stepwell_store::restore(how.what, &begins, how.reason, &mut |run| {
         let (key, newest_ms) = (run.key, run.newest_ms);
         Ok(begun_anew(how, &epoch, run).unwrap_or_else(|reason| {
             unreadable.push((key, reason.clone()));

@@ -3,7 +3,7 @@
 use tokio::runtime::{Builder, Runtime};
 
 /// Polls after which a thread looks for what came from outside: sockets, timers, and what other threads have woken. A guest that
-/// computes gives way after 10 ms, so that with tokio's own 61 whatever else waits would do so for over half a second beside a few of
+/// computes gives way after some milliseconds, so that with tokio's own 61 whatever else waits would do so for over half a second beside a few of
 /// those. A look costs about a microsecond.
 const POLLS_BETWEEN: u32 = 4;
 

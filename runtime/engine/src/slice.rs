@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 /// As long as between two epochs.
-const SLICE: Duration = Duration::from_millis(10);
+const SLICE: Duration = Duration::from_millis(4);
 
 pub(crate) struct Slice(Instant);
 

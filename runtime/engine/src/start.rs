@@ -6,13 +6,13 @@ use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::entry::{Parent, Started as StartedEntry};
 use stepwell_core::json::Json;
 use stepwell_core::limits;
+use stepwell_core::policy::admission::checked_priority;
 use stepwell_core::policy::retry::RetryPolicy;
 use stepwell_core::policy::timeout;
-use stepwell_core::run::Machine;
-use stepwell_store::{NewRun, RunKey, Started};
+use stepwell_core::run::{Machine, check_name};
+use stepwell_store::{NewRun, QueueAs, RunKey, Started};
 
 use crate::clock::real_now_ms;
-use crate::driver::Message;
 use crate::effects::store_error;
 use crate::engine::{Engine, check_event};
 
@@ -37,6 +37,10 @@ pub struct StartRun {
     pub delay_ms: u64,
     /// The run that it is started in the place of.
     pub retry_of: Option<RunId>,
+    /// Where its workflow has limits for each key: which it counts for.
+    pub concurrency_key: Option<String>,
+    /// Where it has to wait: before those of a lower one. 0 where nobody says otherwise.
+    pub priority: i32,
 }
 
 impl StartRun {
@@ -53,6 +57,8 @@ impl StartRun {
             tags: Vec::new(),
             delay_ms: 0,
             retry_of: None,
+            concurrency_key: None,
+            priority: 0,
         }
     }
 }
@@ -72,6 +78,9 @@ pub(crate) struct Begun {
     pub(crate) continues: Option<RunId>,
     /// What it has in its journal after its first entry, when it is a run's doing that is in doubt.
     pub(crate) doubt: Option<Vec<u8>>,
+    /// By which it waits, where its workflow has limits.
+    pub(crate) concurrency_key: Option<String>,
+    pub(crate) priority: i32,
 }
 
 impl Begun {
@@ -79,6 +88,7 @@ impl Begun {
     pub(crate) fn of(self, workflow: &Definition) -> Result<NewRun, Error> {
         let invalid = |text: String| Error::new(Code::InvalidPolicy, text).never_retried();
         let retry = RetryPolicy::default().overridden(&workflow.retry).map_err(|e| invalid(e.to_string()))?;
+        let deadline_ms = self.run_timeout_ms.map(|ms| self.at_ms.saturating_add(ms));
         let first = Machine::first_entry(
             self.at_ms,
             StartedEntry {
@@ -88,7 +98,7 @@ impl Begun {
                 input: self.input,
                 retry,
                 step_timeout_ms: workflow.step_timeout_ms,
-                deadline_ms: self.run_timeout_ms.map(|ms| self.at_ms.saturating_add(ms)),
+                deadline_ms,
                 parent: self.parent,
                 continues: self.continues,
             },
@@ -103,7 +113,9 @@ impl Begun {
             inbox: Vec::new(),
             tags: self.tags,
             retry_of: None,
+            rerun: None,
             begins_at_ms: None,
+            queue: QueueAs { key: self.concurrency_key, priority: self.priority, deadline_ms },
         })
     }
 }
@@ -151,6 +163,11 @@ impl Engine {
             let text = format!("delayMs is {}; at most {} (10 years) are taken", start.delay_ms, limits::MAX_SLEEP_MS);
             return Err(Error::new(Code::InvalidArgument, text).never_retried());
         }
+        let out_of_range = |text: String| Error::new(Code::InvalidArgument, text).never_retried();
+        checked_priority(start.priority).map_err(|error| out_of_range(error.to_string()))?;
+        if let Some(key) = &start.concurrency_key {
+            check_name("concurrency key", key)?;
+        }
         let run_timeout_ms = start.run_timeout_ms.or(workflow.run_timeout_ms);
         if let Some(ms) = run_timeout_ms {
             timeout::checked("runTimeoutMs", ms, limits::MAX_SLEEP_MS).map_err(|e| invalid(e.to_string()))?;
@@ -172,6 +189,8 @@ impl Engine {
             parent: None,
             continues: None,
             doubt: None,
+            concurrency_key: start.concurrency_key,
+            priority: start.priority,
         };
         Ok(NewRun {
             inbox: start.events.into_iter().map(|(name, payload)| (name, payload.to_string())).collect(),
@@ -181,8 +200,8 @@ impl Engine {
         })
     }
 
-    /// Lets a run that was just written down begin.
+    /// Lets a run that was just written down begin; one over a limit of its workflow's, when it has a place.
     pub fn go(&self, run: &RunRef) {
-        self.tell(run.key, Message::Wake { fresh: true });
+        self.begin(run.key);
     }
 }

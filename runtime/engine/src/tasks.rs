@@ -153,7 +153,10 @@ impl Engine {
 /// Drives a run; a fault of this program's own sets the run aside, visibly, and takes nothing else with it.
 async fn supervised(engine: &Engine, task: Task) -> End {
     let (driven, run) = (engine.clone(), task.run);
-    let driving = tokio::spawn(async move { drive(&driven, task).await });
+    let driving = tokio::spawn(async move {
+        let long = driven.clone();
+        long.long().carry(async move { drive(&driven, task).await }).await
+    });
     match driving.await {
         Ok(end) => end,
         Err(error) => {

@@ -40,6 +40,11 @@ impl Engine {
     }
 
     pub(crate) async fn replay(&self, machine: Machine, digest: Option<&Digest>) -> Result<Verdict, Error> {
+        let (engine, digest) = (self.clone(), digest.cloned());
+        self.long().carry(async move { engine.replayed(machine, digest.as_ref()).await }).await
+    }
+
+    async fn replayed(&self, machine: Machine, digest: Option<&Digest>) -> Result<Verdict, Error> {
         let other_code = digest.is_some_and(|digest| digest != machine.digest());
         let loaded = self.loaded(digest.unwrap_or(machine.digest())).await?;
         let started = machine.started().clone();

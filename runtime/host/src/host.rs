@@ -18,7 +18,7 @@ use crate::settings::{self, HostSettings};
 use crate::{commands, wasi};
 
 /// Between two epochs. What spins gives way to others this often, and is stopped at most this late.
-const TICK: Duration = Duration::from_millis(10);
+const TICK: Duration = Duration::from_millis(4);
 
 /// One per process. Cheap to clone; the engines live until the last clone is gone.
 #[derive(Clone)]

@@ -35,4 +35,4 @@ pub use memory::MemoryShare;
 pub use module::{Module, ModuleError};
 pub use settings::HostSettings;
 pub use trap::{Trap, TrapKind};
-pub use turn::{InterruptHandle, TurnDeadline};
+pub use turn::{InterruptHandle, TurnDeadline, gave_way};

@@ -3,6 +3,7 @@
 //! Quiet is proven: the whole invocation is polled with a waker that remembers. Pending and not woken means that nothing is left to
 //! run; woken, it is polled again, within the turn's budget. No guest call waits for anything outside, so nothing else can wake it.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,10 +45,20 @@ impl TurnDeadline {
 pub struct InterruptHandle(Arc<Shared>);
 
 impl InterruptHandle {
-    /// Ends it. Takes effect within some 10 ms, and once for all.
+    /// Ends it. Takes effect within some milliseconds, and once for all.
     pub fn interrupt(&self) {
         self.0.interrupted.store(true, Ordering::Relaxed);
     }
+}
+
+thread_local! {
+    static GAVE_WAY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a guest has given way at an epoch, on this thread and since this was last asked: it computes for long, and waits for nothing
+/// but its next poll.
+pub fn gave_way() -> bool {
+    GAVE_WAY.take()
 }
 
 /// What the guest's functions, its epoch callback and the turn's poll share.
@@ -68,19 +79,52 @@ struct Clock {
     deadline: Option<Instant>,
     /// Computing time of the turn, but for the poll under way.
     spent: Duration,
-    polled_at: Option<Instant>,
+    poll: Option<Began>,
+    /// It has given way, so it may not be alone on its core.
+    is_long: bool,
+}
+
+/// When a poll began.
+#[derive(Clone, Copy)]
+struct Began {
+    at: Instant,
+    /// By what its thread has computed. Asking costs more than most turns do, so of those that are not long nobody does.
+    computed: Option<Duration>,
+}
+
+impl Began {
+    fn now(is_long: bool) -> Self {
+        Self { at: Instant::now(), computed: is_long.then(computed).flatten() }
+    }
+
+    /// Computing time since, on the same thread.
+    fn spent(&self) -> Duration {
+        match self.computed.zip(self.computed.and_then(|_| computed())) {
+            Some((began, now)) => now.saturating_sub(began),
+            None => self.at.elapsed(),
+        }
+    }
+}
+
+/// What the calling thread has computed since it is there, where the operating system says so.
+fn computed() -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    return rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().ok();
+    #[cfg(not(target_os = "linux"))]
+    None
 }
 
 impl Shared {
     /// What a store does at an epoch. An instance that was idle meets an old epoch at once and goes on: only this turn counts.
     pub(crate) fn at_epoch(&self) -> wasmtime::Result<UpdateDeadline> {
         /// Less than an epoch: what has just begun need not give way.
-        const JUST_BEGUN: Duration = Duration::from_millis(5);
+        const JUST_BEGUN: Duration = Duration::from_millis(2);
         self.check()?;
-        let began = self.clock().polled_at;
-        if began.is_some_and(|at| at.elapsed() < JUST_BEGUN) {
+        let mut clock = self.clock();
+        if clock.poll.is_some_and(|began| began.at.elapsed() < JUST_BEGUN) {
             return Ok(UpdateDeadline::Continue(1));
         }
+        clock.is_long = true;
         self.gave_way.store(true, Ordering::Relaxed);
         Ok(UpdateDeadline::Yield(1))
     }
@@ -90,7 +134,7 @@ impl Shared {
             return Err(Stop::Interrupted);
         }
         let clock = self.clock();
-        let spent = clock.spent + clock.polled_at.map_or(Duration::ZERO, |at| at.elapsed());
+        let spent = clock.spent + clock.poll.map_or(Duration::ZERO, |began| began.spent());
         if clock.deadline.is_some_and(|at| Instant::now() >= at) {
             return Err(Stop::Deadline);
         }
@@ -106,19 +150,19 @@ impl Shared {
     }
 
     fn begin_turn(&self, deadline: TurnDeadline) {
-        *self.clock() =
-            Clock { budget: deadline.budget, deadline: deadline.at, spent: Duration::ZERO, polled_at: None };
+        *self.clock() = Clock { budget: deadline.budget, deadline: deadline.at, ..Clock::default() };
     }
 
     fn begin_poll(&self) {
         self.gave_way.store(false, Ordering::Relaxed);
-        self.clock().polled_at = Some(Instant::now());
+        let mut clock = self.clock();
+        clock.poll = Some(Began::now(clock.is_long));
     }
 
     fn end_poll(&self) {
         let mut clock = self.clock();
-        if let Some(at) = clock.polled_at.take() {
-            clock.spent += at.elapsed();
+        if let Some(began) = clock.poll.take() {
+            clock.spent += began.spent();
         }
     }
 
@@ -213,6 +257,7 @@ impl<R> Execution<R> {
                 return Poll::Ready(if quiet { Progress::Quiet } else { Progress::Idle });
             }
             if self.shared.gave_way.load(Ordering::Relaxed) {
+                GAVE_WAY.set(true);
                 break;
             }
         }

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use crate::admission::{self, Changing, Gate};
 use crate::errands;
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, Rows};
-use crate::rows::{Append, Delivered, InboxEvent, NewEvent, NewModule, NewRun, RunChange, RunKey, Started};
+use crate::queue::{Begins, Entrant};
+use crate::rows::{Append, Delivered, InboxEvent, NewEvent, NewModule, NewRun, RunKey, Started};
 use crate::status::Status;
 use crate::submission::{Action, Kept, Submission};
 use crate::submit::{is_held, submit};
@@ -62,8 +64,9 @@ impl From<StoreError> for Refusal {
 }
 
 /// The heads of runs that were written to lately, so that an append needs no lookup. True because this process is the only writer.
+/// With them, what runs that wait to begin have of the transaction.
 #[derive(Default)]
-pub(crate) struct Heads(HashMap<RunKey, Head>);
+pub(crate) struct Heads(HashMap<RunKey, Head>, pub(crate) Gate);
 
 /// Heads kept. Beyond that all are forgotten and looked up anew: rare, and simpler than choosing.
 const MAX_HEADS: usize = 100_000;
@@ -71,7 +74,17 @@ const MAX_HEADS: usize = 100_000;
 impl Heads {
     /// Forgets everything: to be called when a transaction was lost, since heads are moved as rows are written.
     pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The runs' rows were changed by other means than theirs.
+    pub(crate) fn forget_runs(&mut self) {
         self.0.clear();
+    }
+
+    /// What has come of the transaction for runs that wait, once it is committed.
+    pub(crate) fn begins(&mut self) -> Vec<Begins> {
+        self.1.take()
     }
 
     pub(crate) fn get(&mut self, rows: &mut dyn Rows, run: RunKey) -> Result<Option<Head>> {
@@ -120,9 +133,36 @@ fn start(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> std::result::R
     Ok(Started::New(add(rows, heads, run)?))
 }
 
-/// The rows of a run whose names are free.
+/// The rows of a run whose names are free. It begins when it may.
 pub(crate) fn add(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> Result<RunKey> {
-    let key = rows.add_run(run)?;
+    let Heads(_, gate) = heads;
+    let entering = admission::entering(rows, gate, &run.workflow, &run.queue, run.begins_at_ms)?;
+    let key = add_rows(rows, heads, run, entering.wake_at_ms.map(held), entering.turn.is_some())?;
+    if let Some(turn) = entering.turn {
+        let workflow = run.workflow.clone();
+        let (name, priority, deadline_ms) = (run.queue.key.clone(), run.queue.priority, run.queue.deadline_ms);
+        let entrant = Entrant { run: key, workflow, key: name.unwrap_or_default(), priority, turn, deadline_ms };
+        admission::entered(rows, &mut heads.1, &entrant, run.created_at_ms)?;
+    }
+    Ok(key)
+}
+
+/// The same for one that goes on for another, whose place it has.
+pub(crate) fn add_successor(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun, before: RunKey) -> Result<RunKey> {
+    let known = rows.queue().entrant(before)?.is_some();
+    let key = add_rows(rows, heads, run, None, known)?;
+    admission::succeeded(rows, before, key)?;
+    Ok(key)
+}
+
+fn add_rows(
+    rows: &mut dyn Rows,
+    heads: &mut Heads,
+    run: &NewRun,
+    wake_at_ms: Option<u64>,
+    is_queued: bool,
+) -> Result<RunKey> {
+    let key = rows.add_run(run, wake_at_ms)?;
     rows.add_entries(key, 0, &run.first)?;
     for (number, (name, payload)) in (1..).zip(&run.inbox) {
         let (name, payload) = (name.clone(), payload.clone());
@@ -131,11 +171,10 @@ pub(crate) fn add(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> Resul
     for (name, value) in &run.tags {
         rows.add_tag(key, name, value)?;
     }
-    let wake_at_ms = run.begins_at_ms.map(held);
     if let Some(due_ms) = wake_at_ms {
         rows.add_timer(due_ms, key)?;
     }
-    heads.set(key, Head { status: Status::Queued, next_seq: run.first.len() as u64, wake_at_ms });
+    heads.set(key, Head { status: Status::Queued, next_seq: run.first.len() as u64, wake_at_ms, is_queued });
     Ok(key)
 }
 
@@ -155,7 +194,8 @@ fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result
         rows.add_log(run, row)?;
     }
     if let Some(change) = &batch.change {
-        change_run(rows, run, change, &mut head)?;
+        let changing = Changing { run, change, reopens: batch.reopens, is_succeeded: batch.successor.is_some() };
+        change_run(rows, &mut heads.1, &changing, &mut head)?;
         if change.status.is_finished() {
             errands::ended(rows, heads, run, change, batch.successor.as_deref())?;
         }
@@ -183,8 +223,11 @@ fn check(batch: &Append, head: Head) -> Result<()> {
     Ok(())
 }
 
-fn change_run(rows: &mut dyn Rows, run: RunKey, change: &RunChange, head: &mut Head) -> Result<()> {
-    let mut change = change.clone();
+fn change_run(rows: &mut dyn Rows, gate: &mut Gate, changing: &Changing<'_>, head: &mut Head) -> Result<()> {
+    let (run, mut change) = (changing.run, changing.change.clone());
+    if head.is_queued {
+        change.wake_at_ms = admission::wake_of(rows, changing)?;
+    }
     if change.status.is_finished() {
         // No timer outlives its run, whatever the caller says.
         change.wake_at_ms = None;
@@ -201,6 +244,11 @@ fn change_run(rows: &mut dyn Rows, run: RunKey, change: &RunChange, head: &mut H
     }
     head.status = change.status;
     head.wake_at_ms = change.wake_at_ms;
+    if head.is_queued {
+        admission::changed(rows, gate, changing)?;
+    } else {
+        head.is_queued = admission::changed_unknown(rows, gate, changing)?;
+    }
     Ok(())
 }
 

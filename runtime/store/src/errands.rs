@@ -3,7 +3,7 @@
 
 use stepwell_core::ids::RunId;
 
-use crate::apply::{Heads, add};
+use crate::apply::{Heads, add, add_successor};
 use crate::error::Result;
 use crate::ledger::Rows;
 use crate::links::{Errand, Link, Reply, Successor};
@@ -184,7 +184,10 @@ pub(crate) fn goes(rows: &mut dyn Rows, heads: &mut Heads, run: RunKey) -> Resul
 
 fn succeed(rows: &mut dyn Rows, heads: &mut Heads, run: RunKey, link: Link, successor: &Successor) -> Result<()> {
     rows.release_run_key(run)?;
-    let key = add(rows, heads, &successor.run)?;
+    let key = add_successor(rows, heads, &successor.run, run)?;
+    if let Some(schedule) = rows.schedule_of(run)? {
+        rows.put_scheduled(key, &schedule)?;
+    }
     let mut number = rows.last_event(key)?;
     for mut event in rows.events_left(run, &successor.events, successor.seen)? {
         number += 1;

@@ -152,6 +152,9 @@ pub enum StoreError {
     /// A token of this name exists.
     #[error("token {0} exists")]
     TokenExists(String),
+    /// There is no such schedule.
+    #[error("there is no schedule {0:?}")]
+    NoSuchSchedule(String),
     /// No token without an end would be left that has this scope.
     #[error("no token without an end would be left with the scope {0}")]
     LastToken(String),

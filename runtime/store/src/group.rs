@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 
 use crate::apply::{Heads, Refusal, Reply, Write, apply};
@@ -19,6 +20,7 @@ use crate::error::{Result, StoreError};
 use crate::histogram::Histogram;
 use crate::ledger::Ledger;
 use crate::pending::Ticket;
+use crate::queue::Begins;
 use crate::rows::RunKey;
 use crate::stopped::Stopped;
 use crate::store::Latencies;
@@ -55,6 +57,8 @@ pub(crate) struct Group<L> {
     queued: Histogram,
     /// How long a commit takes.
     committed: Histogram,
+    /// Who is told what commits come to for runs that wait.
+    begins: Mutex<Option<UnboundedSender<Begins>>>,
 }
 
 struct Applier<L> {
@@ -97,7 +101,15 @@ impl<L: Ledger> Group<L> {
             commits: AtomicU64::new(0),
             queued: Histogram::default(),
             committed: Histogram::default(),
+            begins: Mutex::default(),
         }
+    }
+
+    /// What commits come to for runs that wait, from now on.
+    pub(crate) fn begins(&self) -> UnboundedReceiver<Begins> {
+        let (sender, receiver) = unbounded_channel();
+        lock(&self.begins).replace(sender);
+        receiver
     }
 
     pub(crate) fn commits(&self) -> u64 {
@@ -300,6 +312,10 @@ impl<L: Ledger> Group<L> {
         match committed {
             Ok(()) => {
                 self.commits.fetch_add(1, Ordering::Relaxed);
+                for begins in heads.begins() {
+                    // Nobody need listen: what may begin is found in the rows.
+                    let _ = lock(&self.begins).as_ref().map(|listener| listener.send(begins));
+                }
                 Ok(outcomes)
             }
             Err(error) => {

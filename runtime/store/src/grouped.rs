@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::apply::{Reply, Write};
@@ -11,6 +12,7 @@ use crate::fault::{Fault, planted};
 use crate::group::{Gather, Group};
 use crate::ledger::Ledger;
 use crate::pending::{Pending, Ticket};
+use crate::queue::Begins;
 use crate::rows::{Append, Delivered, NewEvent, NewModule, NewRun, RunKey, Started};
 use crate::store::{Latencies, Reads, Store};
 use crate::submission::{Kept, Submission};
@@ -103,6 +105,10 @@ impl<L: Ledger> Store for Grouped<L> {
             Reply::Kept(kept) => Some(kept),
             _ => None,
         })
+    }
+
+    fn begins(&self) -> UnboundedReceiver<Begins> {
+        self.group.begins()
     }
 
     fn commits(&self) -> u64 {

@@ -6,7 +6,9 @@ use stepwell_core::ids::{Digest, RunId};
 
 use crate::error::Result;
 use crate::links::{Link, Reply};
+use crate::queue::QueueRows;
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::schedules::Schedule;
 use crate::status::Status;
 use crate::store::Reads;
 use crate::submission::{Answer, Token};
@@ -33,6 +35,8 @@ pub struct Head {
     pub next_seq: u64,
     /// Its row in the table of timers.
     pub wake_at_ms: Option<u64>,
+    /// The queue knows it.
+    pub is_queued: bool,
 }
 
 /// A run that another has started.
@@ -56,8 +60,10 @@ pub trait Rows {
     fn run_by_id(&mut self, run: &RunId) -> Result<Option<RunKey>>;
     /// The run with this run key.
     fn run_by_run_key(&mut self, run_key: &str) -> Result<Option<(RunId, RunKey)>>;
-    /// Adds the run's own row, queued; not its entries and events.
-    fn add_run(&mut self, run: &NewRun) -> Result<RunKey>;
+    /// Adds the run's own row, queued, with the time at which it is to be woken; not its entries and events.
+    fn add_run(&mut self, run: &NewRun, wake_at_ms: Option<u64>) -> Result<RunKey>;
+    /// The rows of runs that wait to begin.
+    fn queue(&mut self) -> &mut dyn QueueRows;
     /// Writes what the change replaces.
     fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()>;
     /// Writes how many steps of unknown outcome the run has.
@@ -124,6 +130,16 @@ pub trait Rows {
     fn forget_rows(&mut self, most: u32) -> Result<bool>;
     /// Writes what takes room, and takes it away again.
     fn try_writing(&mut self) -> Result<()>;
+    /// The version of a schedule.
+    fn schedule_version(&mut self, name: &str) -> Result<Option<u64>>;
+    /// Keeps a schedule, in place of an older one of its name.
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<()>;
+    /// Takes a schedule away. Its runs stay its own.
+    fn remove_schedule(&mut self, name: &str) -> Result<()>;
+    /// The schedule that has started the run, or the one that it goes on for.
+    fn schedule_of(&mut self, run: RunKey) -> Result<Option<String>>;
+    /// The run is one of this schedule's from now on.
+    fn put_scheduled(&mut self, run: RunKey, schedule: &str) -> Result<()>;
     /// A token.
     fn token(&mut self, id: &str) -> Result<Option<Token>>;
     /// All tokens.

@@ -12,6 +12,7 @@
 //! Everything but the rows themselves is shared by both implementations. What entries mean is not known here, nor when a run
 //! goes on: that is the core's and the engine's.
 
+mod admission;
 mod apply;
 mod errands;
 mod error;
@@ -23,7 +24,9 @@ pub mod ledger;
 mod links;
 mod memory;
 mod pending;
+pub mod queue;
 mod rows;
+mod schedules;
 mod sqlite;
 mod status;
 mod stopped;
@@ -40,16 +43,18 @@ pub use histogram::{BOUNDS_US, Counted, Histogram};
 pub use links::{Errand, Link, Links, Reply, Successor};
 pub use memory::{MemoryLedger, MemoryReads};
 pub use pending::{Pending, Ticket};
+pub use queue::{Begins, InQueue, LimitsRow, QueueAs, QueueCounts, Turn};
 pub use rows::{
-    Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun,
-    RunChange, RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
+    Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRerun, NewRun,
+    RerunOf, RunChange, RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
+pub use schedules::{Schedule, ScheduleCounts};
 pub use sqlite::{
     Copied, Durability, Restoration, Restored, RunInCopy, SqliteLedger, SqliteOptions, SqliteReads, back_up, read_only,
     restore,
 };
 pub use status::{Status, UnknownStatus};
-pub use store::{ClientReads, INBOX_PAGE_BYTES, Latencies, Reads, Store};
+pub use store::{ClientReads, INBOX_PAGE_BYTES, Latencies, QueueStands, Reads, Store};
 pub use submission::{Action, Active, Answer, Kept, Submission, Token};
 
 /// The store on disk.

@@ -5,6 +5,7 @@
 use stepwell_core::ids::{Digest, RunId};
 
 use crate::links::{Errand, Links, Successor};
+use crate::queue::{QueueAs, Turn};
 use crate::status::Status;
 use crate::submission::Answer;
 
@@ -32,8 +33,32 @@ pub struct NewRun {
     pub tags: Vec<(String, String)>,
     /// When it is to begin, where that is not at once.
     pub begins_at_ms: Option<u64>,
+    /// With what it waits to begin.
+    pub queue: QueueAs,
     /// The run that it is started in the place of.
     pub retry_of: Option<RunId>,
+    /// It goes on from the journal of another run: `first` has that.
+    pub rerun: Option<NewRerun>,
+}
+
+/// What a run that goes on from another's journal has of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRerun {
+    /// Of which, and from where.
+    pub of: RerunOf,
+    /// How many entries that one had, and had ended with. One that has gone on since, or has begun to, is another than was looked at.
+    pub entries: u64,
+    /// How many of its steps have an unknown outcome.
+    pub unknown: u32,
+}
+
+/// The run that another is a rerun of. It may have been taken away meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RerunOf {
+    /// The run.
+    pub run: RunId,
+    /// The id of the step from whose beginning the other one lives by itself.
+    pub step: String,
 }
 
 /// An epoch of the database, begun by restoring it from a copy.
@@ -213,6 +238,8 @@ pub struct RunRow {
     pub tags: Vec<(String, String)>,
     /// The run that it was started in the place of.
     pub retry_of: Option<RunId>,
+    /// The run that it is a rerun of.
+    pub rerun_of: Option<RerunOf>,
     /// Its result or error, JSON. Not read for lists, since it may be large: there it is `None`.
     pub outcome: Option<String>,
     /// Recoveries without progress so far.
@@ -225,6 +252,12 @@ pub struct RunRow {
     pub changed_at_ms: u64,
     /// How it hangs together with other runs.
     pub links: Links,
+    /// Whether it may begin, where the queue knows it.
+    pub turn: Option<Turn>,
+    /// Its concurrency key.
+    pub concurrency_key: Option<String>,
+    /// Its priority.
+    pub priority: i32,
 }
 
 /// Some runs, and those that should be among them but cannot be read.
@@ -249,6 +282,8 @@ pub struct Unfinished {
     pub unseen: bool,
     /// Its parent has asked it to cancel.
     pub cancel: bool,
+    /// Whether it may begin, where the queue knows it.
+    pub turn: Option<Turn>,
 }
 
 /// A run that has ended, as far as whoever may take it away has to know.

@@ -2,13 +2,17 @@
 
 use stepwell_core::ids::{Digest, RunId};
 
+use tokio::sync::mpsc::UnboundedReceiver;
+
 use crate::error::Result;
 use crate::histogram::Counted;
 use crate::pending::{Pending, Ticket};
+use crate::queue::{Begins, InQueue, LimitsRow, QueueCounts, Turn};
 use crate::rows::{
     Append, Delivered, EndedRun, Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, NewEvent, NewModule, NewRun,
     RunFilter, RunKey, RunList, RunRow, Started, Unfinished, UnreadableRun,
 };
+use crate::schedules::{Schedule, ScheduleCounts};
 use crate::status::Status;
 use crate::submission::{Active, Answer, Kept, Submission, Token};
 
@@ -80,6 +84,10 @@ pub trait Store: Send + Sync {
     /// [`TokenExists`](crate::StoreError::TokenExists), [`LastToken`](crate::StoreError::LastToken), [`Outdated`](crate::StoreError::Outdated), those of
     /// [`Store::send_event`], those of the disk. None of them stops a run, and nothing is kept.
     fn submit(&self, submission: Submission) -> Pending<Kept>;
+
+    /// What commits come to for runs that wait to begin, in the order of the commits, from now on. One listens: who did before is told
+    /// nothing more.
+    fn begins(&self) -> UnboundedReceiver<Begins>;
 
     /// Transactions committed since the store was opened.
     fn commits(&self) -> u64;
@@ -197,8 +205,48 @@ pub trait Reads: ClientReads {
     fn modules(&self, after: Option<&Digest>, limit: u32) -> Result<Vec<ModuleRow>>;
 }
 
+/// Reads of the queue: of limits, and of runs that wait to begin. As with [`Reads`].
+pub trait QueueStands: Send + Sync {
+    /// Whether a run may begin, where the queue knows it.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn turn(&self, run: RunKey) -> Result<Option<Turn>>;
+
+    /// Where a run is among those that wait at this time; `None` where it does not wait for a place. It costs no more than places are
+    /// counted.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn in_queue(&self, run: RunKey, now_ms: u64) -> Result<Option<InQueue>>;
+
+    /// The limits of a workflow, where it has any.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn limits_of(&self, workflow: &str) -> Result<Option<LimitsRow>>;
+
+    /// All workflows that have limits, in the order of their names.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn all_limits(&self) -> Result<Vec<LimitsRow>>;
+
+    /// How the limits of a workflow were changed, the latest first, at most `limit` times.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn limit_changes(&self, workflow: &str, limit: u32) -> Result<Vec<LimitsRow>>;
+
+    /// How many runs of a workflow are under way and wait.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn queue_counts(&self, workflow: &str, now_ms: u64) -> Result<QueueCounts>;
+}
+
 /// Reads for answering clients. Every answer is from durable data only, as with [`Reads`].
-pub trait ClientReads: Send + Sync {
+pub trait ClientReads: QueueStands {
     /// The run that has this run key.
     ///
     /// # Errors
@@ -258,6 +306,42 @@ pub trait ClientReads: Send + Sync {
     /// # Errors
     /// See [`Reads`].
     fn tokens(&self, after: Option<(u64, &str)>, limit: u32) -> Result<Vec<Token>>;
+
+    /// A schedule.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn schedule(&self, name: &str) -> Result<Option<Schedule>>;
+
+    /// Schedules in the order of their names: those that follow `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn schedules(&self, after: Option<&str>, limit: u32) -> Result<Vec<Schedule>>;
+
+    /// The names of schedules that fire at this time or before, the longest overdue first.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn due_schedules(&self, now_ms: u64) -> Result<Vec<String>>;
+
+    /// When the next one fires that does so after this time.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn next_schedule(&self, after_ms: u64) -> Result<Option<u64>>;
+
+    /// Whether a run that a schedule of this name has started has not ended; or one that goes on for such a run.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn has_open_run(&self, schedule: &str) -> Result<bool>;
+
+    /// How schedules stand.
+    ///
+    /// # Errors
+    /// See [`Reads`].
+    fn schedule_counts(&self) -> Result<ScheduleCounts>;
 }
 
 /// The first events that a page holds.

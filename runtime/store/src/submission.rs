@@ -5,7 +5,9 @@
 
 use stepwell_core::ids::Digest;
 
+use crate::queue::LimitsRow;
 use crate::rows::{Delivered, NewEvent, NewModule, NewRun, RunKey};
+use crate::schedules::Schedule;
 use crate::status::Status;
 
 /// A client's request.
@@ -72,12 +74,39 @@ pub enum Action {
     /// Refuses the submission if no token without an end would be left that has this scope, where there is one now; and if the first
     /// token of all would not be such a one.
     SpareScope(String),
+    /// Keeps a schedule in place of the one that has this version, or where there is none. Else the submission is outdated.
+    PutSchedule {
+        /// As it is from now on.
+        schedule: Schedule,
+        /// What it was made from.
+        replaces: Option<u64>,
+    },
+    /// The same for a schedule that fires, with the run that it starts: both, or neither.
+    Fire {
+        /// As it is from now on.
+        schedule: Schedule,
+        /// What it was made from.
+        replaces: u64,
+        /// The run. It is started like any other.
+        run: NewRun,
+    },
+    /// Takes a schedule away. It must be there.
+    RemoveSchedule(String),
     /// Takes answers away that hold their keys no longer.
     ForgetAnswers {
         /// Those from before this time.
         before_ms: u64,
         /// How many may go at once.
         most: u32,
+    },
+    /// Sets the limits of a workflow, or takes them away where they are none.
+    SetLimits(LimitsRow),
+    /// Lets those begin that may at this time.
+    Admit {
+        /// Of this workflow; of all where none is named.
+        workflow: Option<String>,
+        /// When, in ms since the Unix epoch.
+        at_ms: u64,
     },
     /// Writes what takes room, and takes it away again: whether the store can keep anything now.
     TryWriting,
@@ -87,6 +116,7 @@ impl Action {
     /// How many rows it makes.
     pub(crate) fn records(&self) -> usize {
         match self {
+            Self::Fire { run, .. } => 3 + run.first.len() + run.inbox.len() + run.tags.len(),
             Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
             Self::ForgetRows { most } | Self::ForgetAnswers { most, .. } => *most as usize,
             _ => 1,

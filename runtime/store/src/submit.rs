@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use stepwell_core::ids::Digest;
 use stepwell_core::policy::idempotency;
 
+use crate::admission;
 use crate::apply::{Heads, Refusal, add, deliver, repeated};
 use crate::errands;
 use crate::error::{Result, StoreError};
@@ -72,7 +73,10 @@ fn check<'a>(
     wanted: &mut Wanted<'a>,
 ) -> std::result::Result<(), Refusal> {
     match action {
-        Action::Start(run) => check_start(rows, run, wanted),
+        Action::Start(run) => {
+            check_rerun(rows, heads, run)?;
+            check_start(rows, run, wanted)
+        }
         Action::Event(event) => check_event(rows, heads, event),
         Action::AddModule(module) => {
             wanted.modules.insert(&module.digest);
@@ -89,6 +93,15 @@ fn check<'a>(
                 None => Ok(()),
             }
         }
+        Action::PutSchedule { schedule, replaces } => check_schedule(rows, &schedule.name, *replaces),
+        Action::Fire { schedule, replaces, run } => {
+            check_schedule(rows, &schedule.name, Some(*replaces))?;
+            check_start(rows, run, wanted)
+        }
+        Action::RemoveSchedule(name) => match rows.schedule_version(name)? {
+            Some(_) => Ok(()),
+            None => rule(StoreError::NoSuchSchedule(name.clone())),
+        },
         Action::AddToken(token) if rows.token(&token.id)?.is_some() => rule(StoreError::TokenExists(token.id.clone())),
         Action::ExpireToken { id, .. } if rows.token(id)?.is_none() => rule(StoreError::NoSuchToken(id.clone())),
         Action::NeedToken { id, at_ms } => tokens::check_held(rows, id, *at_ms),
@@ -98,8 +111,14 @@ fn check<'a>(
         | Action::ForgetRun { .. }
         | Action::ForgetRows { .. }
         | Action::ForgetAnswers { .. }
+        | Action::SetLimits(_)
+        | Action::Admit { .. }
         | Action::TryWriting => Ok(()),
     }
+}
+
+fn check_schedule(rows: &mut dyn Rows, name: &str, version: Option<u64>) -> std::result::Result<(), Refusal> {
+    if rows.schedule_version(name)? == version { Ok(()) } else { rule(StoreError::Outdated) }
 }
 
 /// What a module cannot be taken away for.
@@ -127,6 +146,15 @@ fn check_event(rows: &mut dyn Rows, heads: &mut Heads, event: &NewEvent) -> std:
     }
 }
 
+/// The other run may have been taken up meanwhile, and have done what nobody has confirmed. That it has been taken away is no matter.
+fn check_rerun(rows: &mut dyn Rows, heads: &mut Heads, run: &NewRun) -> std::result::Result<(), Refusal> {
+    let Some(rerun) = &run.rerun else { return Ok(()) };
+    let Some(other) = rows.run_by_id(&rerun.of.run)? else { return Ok(()) };
+    let head = heads.get(rows, other)?;
+    let as_it_was = head.is_none_or(|head| head.status.is_finished() && head.next_seq == rerun.entries);
+    if as_it_was { Ok(()) } else { rule(StoreError::Outdated) }
+}
+
 fn check_start<'a>(rows: &mut dyn Rows, run: &'a NewRun, wanted: &mut Wanted<'a>) -> std::result::Result<(), Refusal> {
     if let Some(run_key) = &run.run_key {
         if let Some((holder, _)) = rows.run_by_run_key(run_key)? {
@@ -152,10 +180,23 @@ fn check_module(rows: &mut dyn Rows, digest: &Digest, wanted: &Wanted<'_>) -> st
 fn keep(rows: &mut dyn Rows, heads: &mut Heads, action: &Action, kept: &mut Kept) -> std::result::Result<(), Refusal> {
     match action {
         Action::Start(run) => kept.runs.push(add(rows, heads, run)?),
+        Action::Fire { schedule, run, .. } => {
+            let key = add(rows, heads, run)?;
+            rows.put_scheduled(key, &schedule.name)?;
+            rows.put_schedule(schedule)?;
+            kept.runs.push(key);
+        }
         Action::Event(event) => kept.events.push(deliver(rows, heads, event)?),
         Action::AddModule(module) => kept.modules.push(rows.add_module(module)?),
         Action::ForgetRun { run, ended } => kept.forgotten.push(forget(rows, heads, *run, *ended)?),
         Action::ForgetRows { most } => kept.more.push(rows.forget_rows(*most)?),
+        Action::SetLimits(limits) => {
+            admission::set_limits(rows, &mut heads.1, limits)?;
+            heads.forget_runs();
+        }
+        Action::Admit { workflow, at_ms } => {
+            admission::admit_at(rows, &mut heads.1, workflow.as_deref(), *at_ms)?;
+        }
         Action::ForgetAnswers { before_ms, most } => kept.more.push(rows.forget_answers(*before_ms, *most)?),
         other => keep_row(rows, other)?,
     }
@@ -183,12 +224,17 @@ fn keep_row(rows: &mut dyn Rows, action: &Action) -> Result<()> {
         Action::AddToken(token) => rows.add_token(token),
         Action::ExpireToken { id, at_ms } => rows.expire_token(id, *at_ms),
         Action::TryWriting => rows.try_writing(),
+        Action::PutSchedule { schedule, .. } => rows.put_schedule(schedule),
+        Action::RemoveSchedule(name) => rows.remove_schedule(name),
         Action::Start(_)
+        | Action::Fire { .. }
         | Action::Event(_)
         | Action::AddModule(_)
         | Action::ForgetRun { .. }
         | Action::ForgetRows { .. }
         | Action::ForgetAnswers { .. }
+        | Action::SetLimits(_)
+        | Action::Admit { .. }
         | Action::NeedToken { .. }
         | Action::SpareScope(_) => Ok(()),
     }

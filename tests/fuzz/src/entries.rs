@@ -5,8 +5,8 @@ use stepwell_core::contract::{EffectClass, Evidence, RetryFields};
 use stepwell_core::error::{Cause, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, ChildBegun, Dispatched, Entry, Next, Record, RecordedAnswer, Reply, Resolution, Restored,
-    RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, ChildBegun, Dispatched, Entry, Next, Record, RecordedAnswer, Reply, Reran, Resolution,
+    Restored, RunOutcome, Started, StepBegun,
 };
 use stepwell_core::json::Json;
 use stepwell_core::policy::retry::{MAX_DELAY_MS, RetryPolicy};
@@ -213,12 +213,21 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
 /// What a person has asked of the run.
 fn asked(u: &mut Unstructured<'_>, op: u32) -> Result<Record> {
     let by = text(u)?;
-    Ok(match u.int_in_range(0..=5)? {
+    Ok(match u.int_in_range(0..=6)? {
         0 => Record::CancelRequested { error: error(u)?, by: u.arbitrary::<bool>()?.then_some(by) },
         1 => Record::TerminateRequested { error: error(u)?, by },
         2 => Record::Paused { reason: text(u)?, by },
         3 => Record::Unpaused { by },
         4 => Record::Rewound { to: u.arbitrary()?, reason: text(u)?, by },
+        5 => Record::Reran(Box::new(Reran {
+            of: RunId::new(text(u)?),
+            step: StepId { name: text(u)?, occurrence: u.arbitrary()? },
+            to: u.arbitrary()?,
+            digest: Digest::of(b"m"),
+            deadline_ms: u.arbitrary()?,
+            reason: text(u)?,
+            by,
+        })),
         _ => Record::Resolved { op, resolution: resolution(u)?, evidence: text(u)?, by },
     })
 }

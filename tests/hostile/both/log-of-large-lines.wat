@@ -2,7 +2,7 @@
 ;; in workflow code: succeeded null
 ;; in a body: succeeded null
 ;; budget: default
-;; log: 65 lines, the last of them "further lines"
+;; log: 17 lines, the last of them "further lines"
 (func $evil
   (local $n i32)
   (memory.fill (i32.const 65536) (i32.const 0x78) (i32.const 65536))

@@ -76,6 +76,8 @@ async fn inputs_and_events_have_2_mib_at_most() {
         tags: Vec::new(),
         delay_ms: 0,
         retry_of: None,
+        concurrency_key: None,
+        priority: 0,
     };
     for refused in [start(&more, Vec::new()), start(&Json::null(), event(&more))] {
         let error = house.engine.start(refused).await.expect_err("it is too large");
@@ -114,6 +116,8 @@ async fn an_event_has_a_name() {
             tags: Vec::new(),
             delay_ms: 0,
             retry_of: None,
+            concurrency_key: None,
+            priority: 0,
         });
         assert!(started.await.is_err_and(|error| error.is(Code::InvalidArgument)), "{name:?}");
     }

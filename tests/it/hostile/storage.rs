@@ -64,6 +64,8 @@ async fn a_run_that_fills_the_disk_goes_on_when_there_is_room() {
         tags: Vec::new(),
         delay_ms: 0,
         retry_of: None,
+        concurrency_key: None,
+        priority: 0,
     };
     let run = small.start(start.clone()).await.expect("there is room for its beginning");
     let mut happenings = small.watch(run.key);

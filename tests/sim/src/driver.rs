@@ -1,7 +1,7 @@
 //! Joins program, machine, store and world, and lets the host crash. Virtual time; everything follows from the seed.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use rand::rngs::SmallRng;
@@ -32,6 +32,7 @@ mod ask;
 mod life;
 mod mail;
 mod pump;
+mod rerun;
 mod restore;
 mod retry;
 
@@ -66,6 +67,8 @@ pub struct Driver {
     disaster: Option<Disaster>,
     /// The restorations that the database has behind it.
     restorations: Vec<Restored>,
+    /// The run's id, and the keys from before it that are not of it.
+    own_keys: (String, BTreeSet<String>),
     /// When difficulties end, in ms since the Unix epoch.
     calm_ms: u64,
     /// Requests whose keys died before they could leave.
@@ -133,6 +136,7 @@ impl Driver {
             notes: Vec::new(),
             violations: Vec::new(),
             takes: BTreeMap::new(),
+            witness: BTreeMap::new(),
             traps: true,
         }));
         let mut rng = next();
@@ -155,6 +159,7 @@ impl Driver {
             asked: 0,
             disaster: Disaster::at_random(&mut next()),
             restorations: Vec::new(),
+            own_keys: ("run_1".to_owned(), BTreeSet::new()),
             calm_ms: START_MS + rng.random_range(0..300_000),
             refused: Vec::new(),
             crashes_left: rng.random_range(0..20),
@@ -186,7 +191,11 @@ impl Driver {
                     if retried_first && self.retry()? || self.restore()? || !retried_first && self.retry()? {
                         continue;
                     }
-                    return self.over();
+                    self.over()?;
+                    if self.rerun()? {
+                        continue;
+                    }
+                    return Ok(());
                 }
                 self.crash()?;
                 continue;
@@ -285,7 +294,7 @@ impl Driver {
         self.look()?;
         // What is under way may still be done.
         self.world.advance(u64::MAX);
-        self.truth.check(&self.world, self.stats.restored > 0)?;
+        self.truth.check(&self.world, self.stats.restored > 0 || self.stats.reran > 0)?;
         self.check_errands()?;
         self.stats.entries = self.store.entries().len() as u64;
         replay::check(&self.program, self.store.entries(), &mut self.rng)

@@ -45,6 +45,8 @@ pub struct Heap {
     /// The request for the token that bodies share, and whose it is.
     pub token: Cell<Option<(AttemptRef, Exchange)>>,
     pub(crate) cancelled: Cell<bool>,
+    /// Deliveries to workflow code, and how often it has asked for chance since the last one.
+    pub(crate) turn: Cell<(u64, u32)>,
     moved: Cell<bool>,
     trap: RefCell<Option<Error>>,
     pub(crate) returned: RefCell<Option<Result<Json, Error>>>,
@@ -77,6 +79,7 @@ impl Guest {
             unsafe_sent: RefCell::default(),
             token: Cell::new(None),
             cancelled: Cell::new(false),
+            turn: Cell::new((0, 0)),
             moved: Cell::new(false),
             trap: RefCell::default(),
             returned: RefCell::default(),
@@ -87,6 +90,7 @@ impl Guest {
 
     /// Takes an event and runs until it is quiet.
     pub fn deliver(&mut self, event: Event) -> Turn {
+        let of_workflow = matches!(event, Event::Completed(..) | Event::Failed(..) | Event::Cancelled);
         match event {
             Event::Attempt(attempt) => self.spawn(&attempt),
             Event::Expired(attempt) => self.expired(attempt),
@@ -102,6 +106,9 @@ impl Guest {
                     self.heap.violated("the workflow was told twice that it is cancelled");
                 }
             }
+        }
+        if of_workflow {
+            self.heap.turn.set((self.heap.turn.get().0 + 1, 0));
         }
         let turn = self.run();
         for &attempt in &self.zombies {
@@ -210,6 +217,19 @@ impl Heap {
     pub async fn answer(self: &Rc<Self>, exchange: Exchange) -> Result<Answer, Error> {
         let heap = self.clone();
         poll_fn(move |_| heap.answers.borrow().get(&exchange).cloned().map_or(Poll::Pending, Poll::Ready)).await
+    }
+
+    /// A number of the run's own chance, which is the same however often its turn is lived through.
+    pub(crate) fn chance(&self) -> u64 {
+        let (turn, nth) = self.turn.get();
+        self.turn.set((turn, nth + 1));
+        let mut host = self.host.borrow_mut();
+        let told = (host.machine.random_u64(0), host.machine.told_run_id().to_string());
+        let known = host.witness.entry((turn, nth)).or_insert_with(|| told.clone()).clone();
+        if known != told {
+            host.violated(format!("in turn {turn} workflow code is told {told:?}, and was {known:?}"));
+        }
+        told.0
     }
 
     pub(crate) fn see(&self, what: impl Into<String>) {

@@ -21,6 +21,9 @@ pub struct Host {
     pub violations: Vec<String>,
     /// How long each child takes, in ms.
     pub takes: BTreeMap<Operation, u64>,
+    /// What workflow code was told by chance, and of which run: by its turn and place there. Of a turn that is lived through again, by
+    /// whichever instance, it is the same.
+    pub witness: BTreeMap<(u64, u32), (u64, String)>,
     /// Whether workflow code may trap: not where it is only compared.
     pub traps: bool,
 }

@@ -4,7 +4,10 @@
 
 mod asked;
 mod others;
+mod reran;
 mod rewound;
+
+pub use reran::Place;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -194,6 +197,7 @@ impl Ledger {
                 self.begin(Kind::Step(Box::new(step)));
             }
             Record::Rewound { to, .. } => self.rewound(*to)?,
+            Record::Reran(reran) => self.reran(reran.to),
             Record::Restored(restored) => {
                 self.restored += 1;
                 self.in_doubt |= restored.in_doubt;

@@ -47,6 +47,8 @@ pub struct Stats {
     pub retried: u64,
     /// Restorations from a copy.
     pub restored: u64,
+    /// Runs that were rerun.
+    pub reran: u64,
     /// Instances taken down by a body.
     pub rebuilds: u64,
 }

@@ -21,6 +21,12 @@ impl Store {
         Self { entries: vec![first], durable: 1 }
     }
 
+    /// The journal that a new run begins with, all of it durable.
+    #[must_use]
+    pub fn of(entries: Vec<Vec<u8>>) -> Self {
+        Self { durable: entries.len(), entries }
+    }
+
     /// Adds an entry, in memory.
     pub fn append(&mut self, bytes: Vec<u8>) {
         self.entries.push(bytes);

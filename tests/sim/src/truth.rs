@@ -1,8 +1,8 @@
 //! What was really done, held against what the bodies meant: known to the simulator alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use stepwell_core::contract::{AttemptRef, EffectClass, Exchange};
+use stepwell_core::contract::{AttemptRef, EffectClass, Exchange, Operation};
 use stepwell_core::ids::StepId;
 
 use crate::host::{Note, What};
@@ -44,7 +44,10 @@ impl Truth {
                 let (id, class) = step(op)?;
                 // Taken up again, a run may give the id to a step of another class, and that knows what was done for it.
                 let taken_up = ledger.retries() > 0;
-                if !sent(world, &id, &what).any(|sent| sent.done > 0 && (taken_up || sent.class == class)) {
+                // Under a key of its own choice a rerun's body may be told of what the other run's has done.
+                let here = |sent: &&Sent| sent.what == what && (sent.step == id || sent.former);
+                let sends = world.sends.iter().filter(here);
+                if !{ sends }.any(|sent| sent.done > 0 && (taken_up || sent.former || sent.class == class)) {
                     return Err(format!("a body of step {id} was told that {what:?} was done, and it was not"));
                 }
             }
@@ -68,7 +71,13 @@ impl Truth {
         Ok(())
     }
 
-    /// Nothing was done more often than one attempt meant it to be, where its class promises that. `restored`: from a copy; what
+    /// The run is rerun from where it has these steps alone, and operations below that number.
+    pub fn forget_others(&mut self, stays: &BTreeSet<StepId>, op: Operation) {
+        self.meant.retain(|((id, _), _), _| stays.contains(id));
+        self.unheard.retain(|attempt, _| attempt.operation < op);
+    }
+
+    /// Nothing was done more often than one attempt meant it to be, where its class promises that. `restored`: from a copy, or rerun; what
     /// keys of their own the bodies chose after it may come again then for something else.
     ///
     /// # Errors
@@ -111,5 +120,5 @@ fn no_more_often(subject: &str, times: u32, most: u32) -> Result<(), String> {
 }
 
 fn sent<'a>(world: &'a World, step: &'a StepId, what: &'a What) -> impl Iterator<Item = &'a Sent> {
-    world.sends.iter().filter(move |sent| sent.step == *step && sent.what == *what)
+    world.sends.iter().filter(move |sent| !sent.former && sent.step == *step && sent.what == *what)
 }

@@ -89,8 +89,7 @@ async fn statement(heap: &Rc<Heap>, stmt: Stmt) -> Result<(), Error> {
             ops.into_iter().try_for_each(|op| heap.close(op))
         }
         Stmt::Chance { even, odd } => {
-            let random = heap.host.borrow_mut();
-            let random = { random }.machine.random_u64(0);
+            let random = heap.chance();
             heap.see(format!("{random}@{}", heap.now()));
             code(heap.clone(), if random.is_multiple_of(2) { even } else { odd }).await
         }

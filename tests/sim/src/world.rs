@@ -2,7 +2,7 @@
 //!
 //! What it did is recorded here and known to nobody else. For steps of class `keyed` it deduplicates by key, while a key lives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -64,6 +64,8 @@ pub struct Sent {
     /// What became of it on the wire.
     pub evidence: Option<Evidence>,
     gone: bool,
+    /// It left for a step that the run has not any more: the run is a rerun from before that.
+    pub former: bool,
 }
 
 #[derive(Debug)]
@@ -120,6 +122,7 @@ impl Sent {
             done: 0,
             evidence: None,
             gone: false,
+            former: false,
         }
     }
 }
@@ -149,6 +152,11 @@ impl World {
     fn at(&mut self, at_ms: u64, happening: Happening) {
         self.happenings += 1;
         self.agenda.insert((at_ms, self.happenings), happening);
+    }
+
+    /// The run is rerun from where it has these steps alone.
+    pub fn forget_others(&mut self, stays: &BTreeSet<StepId>) {
+        self.sends.iter_mut().filter(|sent| !stays.contains(&sent.step)).for_each(|sent| sent.former = true);
     }
 
     /// A request leaves.

@@ -60,6 +60,7 @@ fn every_seed_holds() {
                 && sum.asks > 0
                 && sum.resolved > 0
                 && sum.retried > 0
+                && sum.reran > 0
                 && sum.restored > 0
                 && blocked > 0
     );
@@ -74,6 +75,7 @@ fn add((sum, blocked): &mut (Stats, u64), stats: Stats) {
     sum.resolved += stats.resolved;
     sum.retried += stats.retried;
     sum.rebuilds += stats.rebuilds;
+    sum.reran += stats.reran;
     sum.restored += stats.restored;
     *blocked += u64::from(stats.blocked);
 }

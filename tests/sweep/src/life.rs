@@ -205,6 +205,8 @@ async fn the_run(engine: &Engine, at: &Circumstances<'_>) -> Result<(RunRef, boo
         tags: Vec::new(),
         delay_ms: 0,
         retry_of: None,
+        concurrency_key: None,
+        priority: 0,
     };
     Ok((engine.start(start).await?, true))
 }

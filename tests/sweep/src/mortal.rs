@@ -6,9 +6,10 @@ use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::Record;
 use stepwell_store::ledger::{Child, Head, Ledger, Rows};
+use stepwell_store::queue::QueueRows;
 use stepwell_store::{
     Answer, EndedRun, InboxEvent, Link, LogRow, NewEvent, NewModule, NewRun, Reply, Result, RunChange, RunKey,
-    StoreError, Token,
+    Schedule, StoreError, Token,
 };
 
 use crate::fate::Fate;
@@ -90,6 +91,7 @@ pub fn kind(entry: &[u8]) -> &'static str {
         Ok(Record::Unpaused { .. }) => "unpaused",
         Ok(Record::Resolved { .. }) => "resolved",
         Ok(Record::Rewound { .. }) => "rewound",
+        Ok(Record::Reran(_)) => "reran",
         Ok(Record::Resumed) => "resumed",
         Ok(Record::Repinned { .. }) => "repinned",
         Ok(Record::Restored(_)) => "restored",
@@ -109,8 +111,11 @@ impl Rows for Noted<'_> {
     fn run_by_run_key(&mut self, run_key: &str) -> Result<Option<(RunId, RunKey)>> {
         self.rows.run_by_run_key(run_key)
     }
-    fn add_run(&mut self, run: &NewRun) -> Result<RunKey> {
-        self.rows.add_run(run)
+    fn add_run(&mut self, run: &NewRun, wake_at_ms: Option<u64>) -> Result<RunKey> {
+        self.rows.add_run(run, wake_at_ms)
+    }
+    fn queue(&mut self) -> &mut dyn QueueRows {
+        self.rows.queue()
     }
     fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
         self.kinds.insert("a run's status");
@@ -226,6 +231,21 @@ impl Rows for Noted<'_> {
     }
     fn add_token(&mut self, token: &Token) -> Result<()> {
         self.rows.add_token(token)
+    }
+    fn schedule_version(&mut self, name: &str) -> Result<Option<u64>> {
+        self.rows.schedule_version(name)
+    }
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<()> {
+        self.rows.put_schedule(schedule)
+    }
+    fn remove_schedule(&mut self, name: &str) -> Result<()> {
+        self.rows.remove_schedule(name)
+    }
+    fn schedule_of(&mut self, run: RunKey) -> Result<Option<String>> {
+        self.rows.schedule_of(run)
+    }
+    fn put_scheduled(&mut self, run: RunKey, schedule: &str) -> Result<()> {
+        self.rows.put_scheduled(run, schedule)
     }
     fn expire_token(&mut self, id: &str, at_ms: u64) -> Result<()> {
         self.rows.expire_token(id, at_ms)

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod sleeper;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -15,21 +17,12 @@ use stepwell_engine::store::{Append, NewRun, RunChange, RunFilter, SqliteOptions
 use stepwell_engine::{Engine, Reach, Settings};
 use stepwell_store::{NewModule, Reads as _, Started as Begun};
 use stepwell_sweep::life::{client, entries};
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+use sleeper::sleeper;
 
 const RUNS: usize = 10_000;
 /// Long ago, in ms since the Unix epoch.
 const BEGAN_MS: u64 = 1_700_000_000_000;
-
-fn sleeper() -> Vec<u8> {
-    let mut core = wat::parse_str(include_str!("sleeper.wat")).unwrap();
-    let mut resolve = wit_parser::Resolve::default();
-    let wit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guest-sdk/wit");
-    let (package, _) = resolve.push_path(wit).unwrap();
-    let world = resolve.select_world(&[package], Some("workflow")).unwrap();
-    embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8).unwrap();
-    ComponentEncoder::default().module(&core).unwrap().validate(true).encode().unwrap()
-}
 
 /// Writes the runs down as an engine leaves them that was ended while they slept.
 fn sleeping_runs(dir: &Path) {
@@ -68,6 +61,8 @@ fn sleeping_runs(dir: &Path) {
                 tags: Vec::new(),
                 begins_at_ms: None,
                 retry_of: None,
+                rerun: None,
+                queue: stepwell_store::QueueAs::default(),
             })
         })
         .collect();

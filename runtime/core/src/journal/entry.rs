@@ -195,6 +195,8 @@ pub enum Record {
         /// Who asked.
         by: String,
     },
+    /// The run is a rerun: everything before this is of another run's journal.
+    Reran(Box<Reran>),
     /// The run is being rebuilt from its journal.
     Resumed,
     /// The run goes on with another module, on which it was replayed clean.
@@ -231,6 +233,7 @@ impl Record {
             | Self::CancelDelivered
             | Self::Resolved { .. }
             | Self::Rewound { .. }
+            | Self::Reran(_)
             | Self::Restored(_)
             | Self::NothingFollowed { .. }
             | Self::Ended { .. } => true,
@@ -321,6 +324,27 @@ pub struct Restored {
     /// The run may have gone on after the copy was made: what it did then is not known.
     pub in_doubt: bool,
     /// Who restored the database.
+    pub by: String,
+}
+
+/// Where a rerun begins. Before this its journal has that of another run, as far as the beginning of a step, and what became later of
+/// what was begun by then. Commands and deliveries of the other run from an entry on are void: from there the run lives by itself. What
+/// the other run's workflow saw before, the replay shows again: its times, its random numbers and its id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reran {
+    /// The other run.
+    pub of: RunId,
+    /// The step before whose beginning it was cut.
+    pub step: StepId,
+    /// The number of the first command or delivery that is void.
+    pub to: u64,
+    /// The module, on which what is before replays clean.
+    pub digest: Digest,
+    /// When the run is cancelled if it has not ended, in ms since the Unix epoch.
+    pub deadline_ms: Option<u64>,
+    /// Why, in the words of whoever asked.
+    pub reason: String,
+    /// Who asked.
     pub by: String,
 }
 

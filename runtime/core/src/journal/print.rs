@@ -137,6 +137,14 @@ impl Printer {
                 format!("resolved {} by {}: {what} ({})", self.name(*op), line_of(by), line_of(evidence))
             }
             Record::Rewound { to, reason, by } => format!("rewound to {to} by {}: {}", line_of(by), line_of(reason)),
+            Record::Reran(reran) => format!(
+                "a rerun of {} from step {} (entry {}) by {}: {}",
+                reran.of,
+                reran.step,
+                reran.to,
+                line_of(&reran.by),
+                line_of(&reran.reason)
+            ),
             Record::Resumed => "resumed".to_owned(),
             Record::Repinned { digest } => format!("repinned {}", digest.short()),
             Record::Restored(Restored { epoch, in_doubt, by }) => {

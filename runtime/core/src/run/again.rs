@@ -82,7 +82,11 @@ impl Machine {
         if self.mode != Mode::Continue || planted(Fault::ChildNotAgain) {
             return;
         }
-        let again = |op: &Operation| self.state.ops[*op as usize].again == Again::Now;
+        // One that the workflow has closed meanwhile is nobody's.
+        let again = |op: &Operation| {
+            let state = &self.state.ops[*op as usize];
+            state.again == Again::Now && state.is_open()
+        };
         let ops: Vec<Operation> = (0..self.state.ops.len() as Operation).filter(again).collect();
         for op in ops {
             let what = format!("{op}.{}", self.state.entries);

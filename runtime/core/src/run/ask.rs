@@ -4,6 +4,7 @@
 
 use super::again::{ErrandKind, VoidErrand};
 use super::machine::{Machine, Mode};
+use super::rerun::DoneSince;
 use super::retry::VoidEffect;
 use crate::journal::entry::RunOutcome;
 use crate::limits;
@@ -49,6 +50,19 @@ pub enum Refusal {
     StepNotFailed(String),
     /// The run failed by its own code, and not by the failure of a step or child: the same code would fail again.
     NeedsCode,
+    /// The run has not ended: it can be rerun when it has.
+    NotEnded,
+    /// The run has begun several steps of that name.
+    StepAmbiguous {
+        /// The name, as it was given.
+        step: String,
+        /// The ids of those steps.
+        ids: Vec<String>,
+    },
+    /// What was done since the step began, or may have been, would be done again.
+    RerunNeedsConfirm(Box<DoneSince>),
+    /// The journal cannot be cut there, for this reason.
+    NoRerun(String),
     /// What was done after the point that the run would be taken back to may be done again.
     NeedsConfirm(Vec<VoidEffect>, Vec<VoidErrand>),
 }
@@ -108,6 +122,10 @@ impl Refusal {
             Self::NotFailed => "run_not_failed",
             Self::StepNotFailed(_) => "step_not_failed",
             Self::NeedsCode => "retry_needs_module",
+            Self::NotEnded => "run_not_ended",
+            Self::StepAmbiguous { .. } => "step_ambiguous",
+            Self::RerunNeedsConfirm(_) => "rerun_needs_confirm",
+            Self::NoRerun(_) => "rerun_impossible",
             Self::NeedsConfirm(..) => "retry_needs_confirm",
         }
     }
@@ -151,6 +169,12 @@ impl std::fmt::Display for Refusal {
                 }
                 f.write_str(": confirm it")
             }
+            Self::NotEnded => f.write_str("the run has not ended: it can be rerun when it has"),
+            Self::StepAmbiguous { step, ids } => {
+                write!(f, "the run has begun {} steps {step:?}: name one of {}", ids.len(), ids.join(", "))
+            }
+            Self::RerunNeedsConfirm(done) => done.fmt(f),
+            Self::NoRerun(why) => write!(f, "the run cannot be rerun from there: {why}"),
             Self::TooLarge { bytes } => {
                 write!(f, "the result has {bytes} bytes of JSON; at most {} can be recorded", limits::MAX_VALUE_BYTES)
             }

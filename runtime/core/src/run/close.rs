@@ -3,6 +3,7 @@
 use super::attempt::{Closing, Why};
 use super::machine::Machine;
 use super::replay::Came;
+use super::state::Again;
 use crate::contract::Operation;
 use crate::error::{Code, Error};
 use crate::fault::{Fault, planted};
@@ -33,7 +34,8 @@ impl Machine {
             return Ok(());
         }
         if self.replayed(Came::Close(op))?.is_none() {
-            let child = self.is_awaited_child(op);
+            // Before it is begun again there is none.
+            let child = self.is_awaited_child(op) && self.state.ops[op as usize].again != Again::Now;
             self.record(now_ms, Record::Closed { op });
             self.guest.cursor = self.state.script.len();
             if child && !planted(Fault::CloseLeavesChild) {

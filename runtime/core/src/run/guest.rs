@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::log::Room;
 use super::machine::Machine;
 use crate::contract::{AttemptRef, Operation};
-use crate::ids::Digest;
+use crate::ids::{Digest, RunId};
 
 /// The guest's place in its run.
 #[derive(Debug)]
@@ -119,6 +119,15 @@ impl Machine {
         }
     }
 
+    /// The run's id, as its guest sees it: in a turn that another run has lived through, of which this is a rerun, that one's.
+    #[must_use]
+    pub fn told_run_id(&self) -> &RunId {
+        match self.guest.owner {
+            Owner::Workflow => self.state.lives_in(self.guest.turn),
+            Owner::Body(_) => self.run_id(),
+        }
+    }
+
     /// In a workflow turn a function of the run, its latest delivery and the number of calls since; in a body's `random`.
     pub fn random_u64(&mut self, random: u64) -> u64 {
         if self.guest.owner != Owner::Workflow {
@@ -126,7 +135,7 @@ impl Machine {
         }
         let call = self.guest.randoms;
         self.guest.randoms += 1;
-        let text = format!("{}/{}/{call}", self.state.started.run, self.guest.turn);
+        let text = format!("{}/{}/{call}", self.state.lives_in(self.guest.turn), self.guest.turn);
         let digest = Digest::of(text.as_bytes());
         // The digest is hex: its first 16 digits are a u64.
         u64::from_str_radix(&digest.as_str()[..16], 16).unwrap_or_default()

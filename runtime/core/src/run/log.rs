@@ -96,7 +96,9 @@ impl Machine {
     /// The run's status text, for people. Of several with nothing between them the last one counts.
     pub fn set_status(&mut self, mut text: String) {
         text.truncate(text.floor_char_boundary(limits::MAX_STATUS_BYTES));
-        if self.mode != Mode::Continue || !self.at_frontier() || self.stopped.is_some() {
+        // A rerun has none yet, and is where the run stood that it goes on from.
+        let shown = self.at_frontier() || self.state.reran_now;
+        if self.mode != Mode::Continue || !shown || self.stopped.is_some() {
             return;
         }
         match self.outputs.last_mut() {

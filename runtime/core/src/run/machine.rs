@@ -333,7 +333,7 @@ impl Machine {
     /// How long the run may be open, in ms from its start.
     #[must_use]
     pub fn run_timeout_ms(&self) -> Option<u64> {
-        self.state.started.deadline_ms.map(|deadline_ms| deadline_ms.saturating_sub(self.state.start_ms))
+        self.state.timeout_ms
     }
 
     /// The run.

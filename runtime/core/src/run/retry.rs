@@ -6,7 +6,7 @@ use super::again::VoidErrand;
 use super::ask::{Granted, Refusal, RunStatus, bounded_name, bounded_text};
 use super::guest::Guest;
 use super::machine::Machine;
-use super::state::{ItemKind, OpKind, Phase, Ready};
+use super::state::{ItemKind, OpKind, Phase, Ready, Step};
 use crate::contract::Operation;
 use crate::error::Error;
 use crate::fault::{Fault, planted};
@@ -60,6 +60,21 @@ pub struct VoidEffect {
     pub done: bool,
 }
 
+impl VoidEffect {
+    /// What was done for a step, or may have been.
+    pub(super) fn of(step: &Step) -> impl Iterator<Item = Self> {
+        let effects = (1..).zip(&step.effects).filter(|(_, effect)| effect.outcome != Outcome::NotDone);
+        effects.map(|(k, effect)| Self {
+            step: step.begun.step.clone(),
+            effect: k,
+            method: effect.what.method.clone(),
+            url: effect.what.url.clone(),
+            key: effect.key.clone(),
+            done: effect.outcome == Outcome::Done,
+        })
+    }
+}
+
 /// Where a run is taken back to.
 struct Cut {
     /// The first item of the script that is void.
@@ -106,7 +121,7 @@ impl Machine {
         Ok(())
     }
 
-    fn not_told(&self, restored: &[Restored]) -> Vec<Restored> {
+    pub(super) fn not_told(&self, restored: &[Restored]) -> Vec<Restored> {
         if planted(Fault::RetryForgetsRestore) {
             return Vec::new();
         }
@@ -189,23 +204,13 @@ impl Machine {
         let mut void = Vec::new();
         for item in &self.state.script[from..] {
             let ItemKind::Begin(op) = item.kind else { continue };
-            let Some(step) = self.state.step(op) else { continue };
-            for (k, effect) in (1..).zip(&step.effects).filter(|(_, effect)| effect.outcome != Outcome::NotDone) {
-                void.push(VoidEffect {
-                    step: step.begun.step.clone(),
-                    effect: k,
-                    method: effect.what.method.clone(),
-                    url: effect.what.url.clone(),
-                    key: effect.key.clone(),
-                    done: effect.outcome == Outcome::Done,
-                });
-            }
+            void.extend(self.state.step(op).into_iter().flat_map(VoidEffect::of));
         }
         void
     }
 
     /// The steps that are to be attempted. None where the workflow is told to cancel first.
-    fn attempted_next(&self) -> Vec<StepId> {
+    pub(super) fn attempted_next(&self) -> Vec<StepId> {
         if self.state.ready.contains(&Ready::Cancel) {
             return Vec::new();
         }

@@ -6,6 +6,7 @@
 mod ends;
 mod epoch;
 mod replies;
+mod reran;
 mod rewound;
 mod steps;
 mod waits;
@@ -63,6 +64,12 @@ pub(super) struct State {
     pub(super) script: Vec<Item>,
     /// Deliveries so far, void ones included.
     pub(super) turns: u64,
+    /// Turns that other runs have lived through: the last of them, and whose they are, the earliest first.
+    lived: Vec<(u64, RunId)>,
+    /// It is a rerun, and nothing of its own has been recorded yet.
+    pub(super) reran_now: bool,
+    /// How long it may be open, in ms.
+    pub(super) timeout_ms: Option<u64>,
     /// Rebuilds since the last entry that was none.
     pub(super) recoveries: u32,
     pub(super) entries: u64,
@@ -260,6 +267,7 @@ impl State {
     pub(super) fn new(at_ms: u64, started: Started, bytes: usize) -> Self {
         Self {
             digest: started.digest.clone(),
+            timeout_ms: started.deadline_ms.map(|deadline_ms| deadline_ms.saturating_sub(at_ms)),
             started,
             ops: Vec::new(),
             names: BTreeMap::new(),
@@ -282,6 +290,8 @@ impl State {
             ended: None,
             script: Vec::new(),
             turns: 0,
+            lived: Vec::new(),
+            reran_now: false,
             recoveries: 0,
             entries: 1,
             bytes,
@@ -305,6 +315,7 @@ impl State {
         let seq = self.entries;
         self.fold(seq, entry)?;
         self.recoveries = if matches!(entry.record, Record::Resumed) { self.recoveries + 1 } else { 0 };
+        self.reran_now = matches!(entry.record, Record::Reran(_)) || self.reran_now && self.recoveries > 0;
         self.entries += 1;
         self.bytes += bytes;
         self.at_ms = entry.at_ms;
@@ -411,6 +422,7 @@ impl State {
             }
             Record::Resolved { op, resolution, .. } => self.resolved(*op, resolution)?,
             Record::Rewound { to, .. } => self.rewound(*to, at_ms)?,
+            Record::Reran(reran) => self.reran(reran),
             Record::Resumed => {}
             Record::Repinned { digest } => self.digest = digest.clone(),
             Record::Restored(restored) => self.restored(restored),

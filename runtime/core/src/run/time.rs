@@ -53,6 +53,22 @@ impl Machine {
         }
     }
 
+    /// Whether none of the run's code has run.
+    #[must_use]
+    pub fn has_not_begun(&self) -> bool {
+        !self.begun && self.state.script.is_empty()
+    }
+
+    /// A run that waits to begin has been open for as long as it may be: it is cancelled, and over. What has begun, is paused or is in
+    /// time is left alone.
+    pub fn expire_unbegun(&mut self, now_ms: u64, random: u64) {
+        let overdue = self.state.started.deadline_ms.is_some_and(|deadline| deadline <= now_ms);
+        let over = self.state.ended.is_some() || self.ending.is_some();
+        if overdue && self.has_not_begun() && !over && !self.held(Fault::FireWhilePaused) {
+            self.run_timed_out(now_ms, random);
+        }
+    }
+
     fn delays_elapsed(&mut self, now_ms: u64) {
         while let Some(&(due, exchange)) = self.delays.first().filter(|(due, _)| *due <= now_ms) {
             self.delays.remove(&(due, exchange));

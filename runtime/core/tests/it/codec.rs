@@ -8,8 +8,8 @@ use stepwell_core::error::{Cause, Code, Error, Retryability};
 use stepwell_core::ids::{Digest, RunId, StepId};
 use stepwell_core::journal::codec::{decode, encode};
 use stepwell_core::journal::entry::{
-    Asked, AttemptOutcome, ChildBegun, Dispatched, Entry, Next, Parent, Record, RecordedAnswer, Reply, Resolution,
-    Restored, RunOutcome, Started, StepBegun,
+    Asked, AttemptOutcome, ChildBegun, Dispatched, Entry, Next, Parent, Record, RecordedAnswer, Reply, Reran,
+    Resolution, Restored, RunOutcome, Started, StepBegun,
 };
 use stepwell_core::journal::print::{Printer, Times};
 use stepwell_core::json::Json;
@@ -161,6 +161,13 @@ fn asked() -> impl Strategy<Value = Record> {
         (texts(), texts()).prop_map(|(reason, by)| Record::Paused { reason, by }),
         texts().prop_map(|by| Record::Unpaused { by }),
         (any::<u64>(), texts(), texts()).prop_map(|(to, reason, by)| Record::Rewound { to, reason, by }),
+        (texts(), texts(), any::<u64>(), option::of(any::<u64>()), texts()).prop_map(
+            |(of, name, to, deadline_ms, by)| {
+                let step = StepId { name, occurrence: 2 };
+                let (of, digest, reason) = (RunId::new(of), Digest::of(b"m"), by.clone());
+                Record::Reran(Box::new(Reran { of, step, to, digest, deadline_ms, reason, by }))
+            }
+        ),
         (texts(), any::<bool>(), texts()).prop_map(|(epoch, in_doubt, by)| Record::Restored(Restored {
             epoch,
             in_doubt,
@@ -298,6 +305,24 @@ fn numbers_keep_their_spelling_in_the_journal() {
         assert!(std::str::from_utf8(&bytes).unwrap().contains(text), "{text}");
         assert_eq!(decode(0, &bytes).unwrap(), entry);
     }
+}
+
+/// What a released version has written is read for ever.
+#[test]
+fn a_rerun_is_written_like_this() {
+    let reran = Reran {
+        of: RunId::new("run_1"),
+        step: StepId { name: "charge".into(), occurrence: 2 },
+        to: 4,
+        digest: Digest::from_text("d"),
+        deadline_ms: Some(9),
+        reason: "again".into(),
+        by: "ana".into(),
+    };
+    let entry = Entry { at_ms: 5, record: Record::Reran(Box::new(reran)) };
+    let text = r#"1{"t":5,"e":{"reran":{"of":"run_1","step":{"name":"charge","occurrence":2},"to":4,"digest":"d","deadline_ms":9,"reason":"again","by":"ana"}}}"#;
+    assert_eq!(String::from_utf8(encode(&entry)).unwrap(), text);
+    assert_eq!(decode(0, text.as_bytes()).unwrap(), entry);
 }
 
 /// What a released version has written is read for ever.

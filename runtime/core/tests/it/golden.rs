@@ -9,6 +9,7 @@ mod mismatch;
 mod order;
 mod others;
 mod recovery;
+mod reran;
 mod resolved;
 mod restored;
 mod restored_retried;

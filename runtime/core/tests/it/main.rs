@@ -5,6 +5,7 @@
 // Also in functions that are no tests themselves: here a panic is the answer.
 #![allow(clippy::unwrap_used)]
 
+mod admission;
 mod codec;
 mod golden;
 mod http;
@@ -14,5 +15,6 @@ mod pages;
 mod play;
 mod retention;
 mod retry;
+mod schedule;
 mod table;
 mod vectors;

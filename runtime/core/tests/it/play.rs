@@ -81,6 +81,20 @@ impl Play {
         }
     }
 
+    /// A run that goes on from a journal, in its first instance.
+    pub(crate) fn of_journal(journal: Vec<Vec<u8>>) -> Self {
+        let mut machine = Machine::load(&journal, None, Mode::Continue).unwrap();
+        machine.begin();
+        let now_ms = machine.recorded_ms();
+        Self { machine, journal, now_ms, ..Self::new() }
+    }
+
+    /// The guest begins a step that is in the journal, and is told of its result.
+    pub(crate) fn redone(&mut self, name: &str, op: Operation) {
+        assert_eq!(self.step(name), op);
+        assert!(matches!(self.quiet(), Some(Event::Completed(of, _)) if of == op));
+    }
+
     /// A line of the test's own.
     pub(crate) fn note(&mut self, text: &str) {
         self.line("--", text);
@@ -433,7 +447,7 @@ impl Play {
     }
 }
 
-fn golden(name: &str, text: &str) {
+pub(crate) fn golden(name: &str, text: &str) {
     let path = format!("{}/tests/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();

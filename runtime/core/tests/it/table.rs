@@ -3,7 +3,10 @@
 
 use stepwell_core::contract::{EffectClass, Event, Exchange, ParentClose, RunOptions};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::run::{Activity, Finding, Granted, Refusal, Retry, RunStatus};
+use stepwell_core::ids::RunId;
+use stepwell_core::run::{
+    Activity, Birth, Finding, Granted, Machine, Mode, Refusal, Rerun, RerunError, Retry, RunStatus, rerun,
+};
 
 use crate::play::{Play, class, declined, json, post};
 
@@ -119,7 +122,7 @@ fn failed() -> Play {
 }
 
 fn ended() -> Play {
-    let mut play = sleeping();
+    let mut play = between();
     play.returns(Ok("1"));
     play
 }
@@ -195,13 +198,31 @@ fn cell(state: fn() -> Play, operation: &str) -> String {
     }
 }
 
+/// A rerun asks nothing of the run itself: what is decided is decided by its journal, and another run lives on.
+fn rerun_cell(state: Into) -> String {
+    let play = state();
+    let ask = Rerun { from_step: "charge".to_owned(), confirm: true, ..Rerun::default() };
+    let birth = Birth { run: RunId::new("run_2"), at_ms: 1, reason: String::new(), by: "ana".to_owned() };
+    match rerun(&play.journal, &ask, &birth) {
+        Ok(new) => {
+            let machine = Machine::load(&new.journal, None, Mode::Continue).unwrap();
+            assert!(machine.ended().is_none() && machine.run_id().as_str() == "run_2");
+            "yes: another run".to_owned()
+        }
+        Err(RerunError::Refused(Refusal::NotEnded)) => "no: not ended".to_owned(),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
 /// The lines of the table, as they stand in ARCHITECTURE.md.
 fn table() -> Vec<String> {
-    let mut lines =
-        vec![format!("| | {} |", OPERATIONS.join(" | ")), format!("| --- |{}", " --- |".repeat(OPERATIONS.len()))];
+    let mut lines = vec![
+        format!("| | {} | rerun |", OPERATIONS.join(" | ")),
+        format!("| --- |{}", " --- |".repeat(OPERATIONS.len() + 1)),
+    ];
     for (name, state) in STATES {
         let cells: Vec<String> = OPERATIONS.iter().map(|operation| cell(state, operation)).collect();
-        lines.push(format!("| {name} | {} |", cells.join(" | ")));
+        lines.push(format!("| {name} | {} | {} |", cells.join(" | "), rerun_cell(state)));
     }
     lines
 }

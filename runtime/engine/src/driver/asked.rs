@@ -1,7 +1,7 @@
 //! What people ask of a run, at its task: the machine decides, the disk has it, and then they are answered.
 
 use stepwell_core::run::{Granted, Machine, Refusal};
-use stepwell_store::{RunChange, Status};
+use stepwell_store::{RunChange, Status, Turn};
 
 use super::Driver;
 use crate::ask::{Answer, Ask, AskError, Question, Said};
@@ -103,6 +103,9 @@ impl Driver {
                     self.disarm();
                     let text = self.shared.lock().machine.pause_text();
                     self.status(Status::Paused, text, now_ms);
+                    if !self.may_begin() {
+                        self.turn = Some(Turn::Rests);
+                    }
                 }
             }
             // It stays where it is until the reason is gone, and its row says it; what was asked is on record.
@@ -125,8 +128,10 @@ impl Driver {
             }
             // Its row is that of a failed run: the outcome goes, and the module may be another.
             Ask::Retry { .. } => {
-                self.wanted = true;
+                // It begins again when it has a place, of which it is told.
+                self.turn = Some(Turn::Waits);
                 self.by_hand = true;
+                self.engine.expects(self.key);
                 let mut change = RunChange::to(Status::Queued, now_ms);
                 change.digest = Some(self.shared.lock().machine.digest().clone());
                 self.writing.change(change, None);
@@ -145,6 +150,10 @@ impl Driver {
             self.engine.arm(at_ms, self.key);
             return;
         }
+        if !self.may_begin() {
+            self.get_in_line(now_ms);
+            return;
+        }
         self.wanted = true;
         // A row that says less would leave the run lying after a crash; one with a place has an instance, or is about to.
         let status = if self.place.is_some() { Status::Running } else { Status::Queued };
@@ -153,7 +162,7 @@ impl Driver {
         }
     }
 
-    fn status(&mut self, status: Status, detail: Option<String>, now_ms: u64) {
+    pub(super) fn status(&mut self, status: Status, detail: Option<String>, now_ms: u64) {
         let mut change = RunChange::to(status, now_ms);
         change.detail = detail;
         change.wake_at_ms = self.rests_until();

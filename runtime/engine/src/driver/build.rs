@@ -32,7 +32,14 @@ impl Driver {
 
     /// There may be something to do. Not for a run that a person has to take up, nor before its time to begin.
     pub(super) fn want(&mut self) {
-        self.wanted |= !self.set_aside && self.rests_until().is_none();
+        if self.set_aside || self.rests_until().is_some() {
+            return;
+        }
+        if self.may_begin() {
+            self.wanted = true;
+        } else {
+            self.before_its_turn();
+        }
     }
 
     /// When a run begins that was started for later.

@@ -96,7 +96,10 @@ impl Driver {
             return true;
         }
         match self.engine.leave(self.key, &mut self.messages) {
-            Ok(()) => self.end = Some(End::Done),
+            Ok(()) => {
+                self.await_turn();
+                self.end = Some(End::Done);
+            }
             Err(message) => self.take(message),
         }
         true

@@ -77,6 +77,8 @@ impl Driver {
             parent: Some(parent),
             continues: None,
             doubt,
+            concurrency_key: None,
+            priority: 0,
         };
         let (op, run) = (child.op, Box::new(begun.of(&workflow)?));
         Ok(Stored::Start { op, run, awaited: !child.detached, stays: child.abandoned, again })
@@ -125,6 +127,9 @@ impl Driver {
                 parent: machine.started().parent.clone(),
                 continues: Some(machine.run_id().clone()),
                 doubt: machine.doubt_handed_on(at_ms),
+                // It has the place of the run that it goes on for.
+                concurrency_key: None,
+                priority: 0,
             };
             (begun, machine.started().workflow.clone())
         };
@@ -217,7 +222,7 @@ impl Engine {
         match other {
             Other::Inbox(run) => self.notice(run),
             Other::Started(run) => match self.store().read().run(run) {
-                Ok(Some(row)) if row.status == Status::Queued => self.tell(row.key, Message::Wake { fresh: true }),
+                Ok(Some(row)) if row.status == Status::Queued => self.begin(row.key),
                 Ok(_) => {}
                 Err(error) => tracing::error!(%run, %error, "a run that was started could not be taken up"),
             },

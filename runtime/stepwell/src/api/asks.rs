@@ -192,6 +192,19 @@ impl From<AskError> for Problem {
                     .with("effects", json!(effects))
                     .with("others", json!(others))
             }
+            AskError::Refused(Refusal::NotEnded) => Self::new(ApiCode::RunNotEnded, text),
+            AskError::Refused(Refusal::StepAmbiguous { ids, .. }) => {
+                Self::new(ApiCode::StepAmbiguous, text).with("steps", json!(ids))
+            }
+            AskError::Refused(Refusal::NoRerun(_)) => Self::new(ApiCode::RerunImpossible, text),
+            AskError::Refused(Refusal::RerunNeedsConfirm(done)) => {
+                let effects: Vec<Void> = done.effects.iter().map(Void::of).collect();
+                let others: Vec<VoidOther> = done.others.iter().map(VoidOther::of).collect();
+                Self::new(ApiCode::RerunNeedsConfirm, text)
+                    .with("effects", json!(effects))
+                    .with("others", json!(others))
+                    .with("inDoubt", done.in_doubt)
+            }
             AskError::Store(error) => error.into(),
             AskError::Differs(error) | AskError::Failed(error) => error.into(),
             // That it is being set aside, or went on meanwhile; and whatever may be refused one day.

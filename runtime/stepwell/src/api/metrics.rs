@@ -10,13 +10,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use stepwell_engine::AttemptEnd;
-use stepwell_engine::store::{Action, StoreError, Submission};
+use stepwell_engine::store::{Action, LimitsRow, QueueCounts, StoreError, Submission};
 use tokio::time::Instant;
 
-use super::app::App;
+use super::app::{App, now_ms};
 use super::auth::Scope;
 use super::exposition::{Exposition, labels};
 use super::keyed::Reply;
+use super::limits::WaitsFor;
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, OK};
 
@@ -79,9 +80,33 @@ fn runs(app: &App, text: &mut Exposition) -> Result<(), Problem> {
     let runs =
         counts.iter().map(|(workflow, status, n)| (labels(&[("workflow", workflow), ("status", status.as_str())]), *n));
     text.family("stepwell_runs", "gauge", "Runs in the store.", runs);
+    let schedules = app.reads().schedule_counts()?;
+    let states = [("active", schedules.active), ("paused", schedules.paused), ("failing", schedules.failing)];
+    let states = states.map(|(state, n)| (labels(&[("state", state)]), n));
+    text.family("stepwell_schedules", "gauge", "Schedules in the store.", states);
     text.gauge("stepwell_live_runs", "Runs that have a task.", app.engine.live_runs() as u64);
     text.gauge("stepwell_live_instances", "Instances that live.", app.engine.live_instances() as u64);
     text.gauge("stepwell_armed_timers", "Runs that wait for a time.", app.engine.armed_timers() as u64);
+    queues(app, text)
+}
+
+/// Runs of limited workflows that wait to begin, by what the first of them waits for; and those that are under way.
+fn queues(app: &App, text: &mut Exposition) -> Result<(), Problem> {
+    let limited = app.reads().all_limits()?;
+    let counts = limited.iter().map(|row| app.reads().queue_counts(&row.workflow, now_ms()));
+    let counts: Vec<QueueCounts> = counts.collect::<Result<_, _>>()?;
+    let waiting = counts.iter().map(|counts| {
+        let limit = counts.wait.map_or("none", |wait| WaitsFor::of(wait).as_str());
+        (labels(&[("workflow", &counts.workflow), ("limit", limit)]), counts.waiting)
+    });
+    let help = "Runs of limited workflows that wait to begin, by the limit that the first of them waits for.";
+    text.family("stepwell_queued_runs", "gauge", help, waiting);
+    let under_way = counts.iter().map(|counts| (labels(&[("workflow", &counts.workflow)]), counts.under_way));
+    let help = "Runs of limited workflows that have begun and not ended.";
+    text.family("stepwell_runs_under_way", "gauge", help, under_way);
+    let of = |row: &LimitsRow| row.limits.runs.map(|runs| (labels(&[("workflow", &row.workflow)]), runs.into()));
+    let help = "Runs that may be under way at a time.";
+    text.family("stepwell_runs_limit", "gauge", help, limited.iter().filter_map(of));
     Ok(())
 }
 
@@ -93,6 +118,9 @@ fn work(app: &App, text: &mut Exposition) {
     text.counter("stepwell_steps_total", "Steps that have begun.", counters.steps());
     let attempts = AttemptEnd::ALL.map(|end| (labels(&[("outcome", end.as_str())]), counters.attempts(end)));
     text.family("stepwell_attempts_total", "counter", "Attempts that have ended.", attempts);
+    let firings = counters.firings().map(|(outcome, n)| (labels(&[("outcome", outcome)]), n));
+    let help = "What became of schedules' times: runs started, times passed over, trials to start a run that failed.";
+    text.family("stepwell_schedule_firings_total", "counter", help, firings);
     text.counter("stepwell_recoveries_total", "Runs that were rebuilt from their journals.", counters.recoveries());
     let help = "Unsafe requests that were put on record, to be sent.";
     text.counter("stepwell_requests_total", help, counters.requests());

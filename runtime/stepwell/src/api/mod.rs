@@ -9,14 +9,18 @@ mod exposition;
 mod journal;
 mod keyed;
 mod limit;
+mod limits;
 mod metrics;
 mod modules;
 mod openapi;
 mod problem;
 mod request;
+mod rerun;
 mod retention;
 mod retry;
 mod runs;
+mod schedule_views;
+mod schedules;
 mod server;
 mod starts;
 mod steer;
@@ -46,6 +50,7 @@ use utoipa_axum::routes;
 pub(crate) use app::{ApiSettings, App};
 pub(crate) use auth::Scope;
 use problem::{ApiCode, Problem};
+pub(crate) use rerun::RerunFrom;
 pub(crate) use retry::{RetryAccepted, RetryOf};
 pub(crate) use server::{Server, ServerSettings};
 pub(crate) use steps::{ResolvedStep, Steps, Unknown};
@@ -79,6 +84,7 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(modules::show, modules::remove))
         .routes(routes!(workflows::list))
         .routes(routes!(workflows::activate))
+        .routes(routes!(limits::show, limits::set, limits::remove))
         .routes(routes!(starts::start))
         .routes(routes!(starts::batch))
         .routes(routes!(runs::list))
@@ -92,9 +98,14 @@ fn described(app: &App) -> (Router, Description) {
         .routes(routes!(asks::pause))
         .routes(routes!(asks::resume))
         .routes(routes!(retry::retry))
+        .routes(routes!(rerun::rerun))
         .routes(routes!(steer::event))
         .routes(routes!(steps::list))
         .routes(routes!(steps::resolve))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::show, schedules::put, schedules::remove))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
         .routes(routes!(tokens::create, tokens::list))
         .routes(routes!(tokens::rotate))
         .routes(routes!(tokens::revoke))

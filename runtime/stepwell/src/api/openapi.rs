@@ -60,7 +60,7 @@ pub(crate) fn complete(api: &mut OpenApi) {
         for operation in operations.into_iter().flatten() {
             add(operation, &COMMON, path);
         }
-        if let Some(operation) = &mut item.post {
+        for operation in [&mut item.post, &mut item.put].into_iter().flatten() {
             add(operation, &COMMON, path);
             add(operation, &OF_POST, path);
         }

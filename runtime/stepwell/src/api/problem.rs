@@ -71,6 +71,14 @@ api_codes! {
     RetryNeedsModule = "retry_needs_module", CONFLICT, "The run failed by its own code";
     /// What was done since may be done again.
     RetryNeedsConfirm = "retry_needs_confirm", CONFLICT, "Something was done after that point";
+    /// It can be rerun when it has ended.
+    RunNotEnded = "run_not_ended", CONFLICT, "The run has not ended";
+    /// The name is that of several steps.
+    StepAmbiguous = "step_ambiguous", CONFLICT, "The run has several steps of that name";
+    /// What was done since the step began would be done again.
+    RerunNeedsConfirm = "rerun_needs_confirm", CONFLICT, "Something was done since that step began";
+    /// The run's journal cannot be gone on from there.
+    RerunImpossible = "rerun_impossible", CONFLICT, "The run cannot be rerun from there";
     /// Runs or workflows need the module.
     ModuleNeeded = "module_needed", CONFLICT, "The module is needed";
     /// No token could do what only tokens can do afterwards.
@@ -201,6 +209,7 @@ fn code_of(error: &StoreError) -> ApiCode {
         StoreError::Finished { .. } => ApiCode::RunFinished,
         StoreError::ModuleNeeded(_) => ApiCode::ModuleNeeded,
         StoreError::NoSuchRun(_) | StoreError::NoSuchModule(_) | StoreError::NoSuchToken(_) => ApiCode::NotFound,
+        StoreError::NoSuchSchedule(_) => ApiCode::NotFound,
         StoreError::LastToken(_) => ApiCode::LastAdmin,
         StoreError::EventDiffers => ApiCode::KeyReuse,
         // What stopped the run's writes stopped this one.

@@ -108,7 +108,7 @@ fn filter(query: &Query) -> Result<RunFilter, Problem> {
 )]
 pub(crate) async fn show(State(app): State<App>, Caller(caller): Caller, name: Name) -> Result<Reply, Problem> {
     caller.may(Scope::Read)?;
-    Ok(Reply::new(OK, views::run(&app.run(&name.0)?)))
+    Ok(Reply::new(OK, views::seen(&app, &app.run(&name.0)?)?))
 }
 
 /// How a run ended.
@@ -141,5 +141,5 @@ pub(crate) async fn result(
         row = views::ended(&app, row.key, wait_ms).await?;
     }
     let status = if row.status.is_finished() { OK } else { StatusCode::ACCEPTED };
-    Ok(Reply::new(status, views::run(&row)))
+    Ok(Reply::new(status, views::seen(&app, &row)?))
 }

@@ -55,6 +55,13 @@ pub(crate) struct Start {
     /// The run of the same workflow that it is started in the place of: one that has failed, or was cancelled or terminated. Keys are
     /// the new run's own.
     retry_of: Option<String>,
+    /// Where its workflow has limits for each key: which it counts for.
+    #[schema(min_length = 1, max_length = 200)]
+    concurrency_key: Option<String>,
+    /// Where it has to wait: before runs of a lower one, after those of its own that were started before it.
+    #[schema(minimum = -100, maximum = 100)]
+    #[serde(default)]
+    priority: i32,
 }
 
 /// A run to be started, of this workflow.
@@ -115,7 +122,7 @@ pub(crate) async fn start(State(app): State<App>, name: Name, query: Query, post
             // A repetition may speak of a run that has been taken away.
             let Some(row) = app.reads().run(&started)? else { return Ok(reply) };
             let row = views::ended(&app, row.key, wait_ms).await?;
-            Ok(reply.current(&views::run(&row)))
+            Ok(reply.current(&views::seen(&app, &row)?))
         }
     }
 }
@@ -312,12 +319,14 @@ async fn on_module(app: &App, workflow: &str, start: &Start, input: &Json, diges
         tags: start.tags.clone().into_iter().collect(),
         delay_ms: start.delay_ms,
         retry_of: start.retry_of.clone().map(RunId::new),
+        concurrency_key: start.concurrency_key.clone(),
+        priority: start.priority,
         ..StartRun::new(digest.clone(), Some(workflow.to_owned()), input.clone())
     });
     Ok(run.await?)
 }
 
-fn active(app: &App, workflow: &str) -> Result<Digest, Problem> {
+pub(crate) fn active(app: &App, workflow: &str) -> Result<Digest, Problem> {
     let active = app.reads().active_of(workflow)?;
     active.map(|active| active.digest).ok_or_else(|| {
         let text = format!("no module is active for workflow {workflow:?}; upload one, or activate one that has it");
@@ -365,7 +374,7 @@ fn check_retry_of(app: &App, workflow: &str, of: &str) -> Result<(), Problem> {
     }
 }
 
-fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Problem> {
+pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Problem> {
     let max = limits::MAX_NAME_BYTES;
     let fits = |text: &str| (1..=max).contains(&text.len()) && !text.chars().any(char::is_control);
     if tags.len() > MAX_TAGS || !tags.iter().all(|(name, value)| fits(name) && fits(value)) {

@@ -7,10 +7,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stepwell_core::ids::RunId;
-use stepwell_engine::store::{Links, NewRun, RunKey, RunRow, Status};
+use stepwell_core::policy::admission::Wait;
+use stepwell_engine::store::{self, Links, NewRun, RunKey, RunRow, Status, Turn};
+use stepwell_engine::wait_text;
 use utoipa::ToSchema;
 
-use super::app::App;
+use super::app::{App, now_ms};
+use super::limits::WaitsFor;
 use super::problem::{ApiCode, Problem, ProblemBody};
 
 /// A run. What does not apply is left out.
@@ -32,6 +35,9 @@ pub(crate) struct Run {
     /// The run that it was started in the place of.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_of: Option<String>,
+    /// The run that it is a rerun of, and from where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rerun_of: Option<RerunOf>,
     /// The run that started it, where that is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
@@ -41,6 +47,16 @@ pub(crate) struct Run {
     /// The run that goes on for it, which has the run key. Whoever waits for this run's end waits for that one's.
     #[serde(skip_serializing_if = "Option::is_none")]
     continued_as: Option<String>,
+    /// Which of the limits for each key it counts for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency_key: Option<String>,
+    /// Before which others it begins, where it is not 0.
+    #[schema(minimum = -100, maximum = 100)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i32>,
+    /// Its place among the runs of its workflow that wait to begin, where it waits for one; lists leave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<Queue>,
     /// The starter's marks on it.
     tags: BTreeMap<String, String>,
     /// The workflow's own words on where it is.
@@ -69,6 +85,22 @@ pub(crate) struct Run {
     error: Option<Box<RawValue>>,
 }
 
+/// Of which run another is a rerun.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RerunOf {
+    /// The run; it may have been taken away.
+    run: String,
+    /// The step from whose beginning the rerun lives by itself.
+    from_step: String,
+}
+
+impl RerunOf {
+    fn of(of: &store::RerunOf) -> Self {
+        Self { run: of.run.to_string(), from_step: of.step.clone() }
+    }
+}
+
 impl Run {
     /// Without its result or error, which may be large.
     pub(crate) fn outlined(self) -> Self {
@@ -79,6 +111,25 @@ impl Run {
     pub(crate) fn without_time(self) -> Self {
         Self { changed_at_ms: 0, ..self }
     }
+}
+
+/// A run's place among those that wait to begin.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Queue {
+    /// What it waits for; left out where nothing but those before it is in its way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<WaitsFor>,
+    /// Its place, from 1.
+    place: u32,
+    /// Its place among those with its concurrency key, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place_in_key: Option<u32>,
+    /// Places are counted up to this one, which then is the least that it can be.
+    counted_to: u32,
+    /// Until when a rate makes it wait at least, in ms since the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until_ms: Option<u64>,
 }
 
 /// Where a run stands. The last four are final.
@@ -101,8 +152,12 @@ pub(crate) enum RunStatus {
 pub(crate) fn run(row: &RunRow) -> Run {
     let outcome = row.outcome.as_deref().map(raw);
     let (result, error) = if row.status == Status::Succeeded { (outcome, None) } else { (None, outcome) };
-    let begins = (row.status == Status::Queued && row.wake_at_ms.is_some() && row.detail.is_none())
-        .then(|| "its delay".to_owned());
+    let rests = row.turn.is_none_or(|turn| turn == Turn::Rests) && row.wake_at_ms.is_some();
+    let begins = match row.turn {
+        _ if row.status != Status::Queued => None,
+        Some(Turn::Waits) => Some(wait_text(None)),
+        _ => rests.then(|| "its delay".to_owned()),
+    };
     Run {
         id: row.run.as_str().to_owned(),
         workflow: row.workflow.clone(),
@@ -110,9 +165,13 @@ pub(crate) fn run(row: &RunRow) -> Run {
         status: row.status.as_str(),
         run_key: row.run_key.clone(),
         retry_of: row.retry_of.as_ref().map(ToString::to_string),
+        rerun_of: row.rerun_of.as_ref().map(RerunOf::of),
         parent: row.links.parent.as_ref().map(|(run, _)| run.to_string()),
         continued_from: row.links.continued_from.as_ref().map(ToString::to_string),
         continued_as: row.links.continued_as.as_ref().map(ToString::to_string),
+        concurrency_key: row.concurrency_key.clone(),
+        priority: Some(row.priority).filter(|priority| *priority != 0),
+        queue: None,
         tags: row.tags.iter().cloned().collect(),
         status_text: row.status_text.clone(),
         detail: row.detail.clone().or(begins),
@@ -123,6 +182,32 @@ pub(crate) fn run(row: &RunRow) -> Run {
         result,
         error,
     }
+}
+
+/// The same with its place, where it waits to begin.
+pub(crate) fn seen(app: &App, row: &RunRow) -> Result<Run, Problem> {
+    let view = run(row);
+    if row.turn != Some(Turn::Waits) || row.status != Status::Queued {
+        return Ok(view);
+    }
+    // It may have begun since the row was read.
+    let Some(found) = app.reads().in_queue(row.key, now_ms())? else { return Ok(view) };
+    let counted = |place: u32| if place >= found.counted_to { format!("{place} or later") } else { place.to_string() };
+    let above = match &row.links.parent {
+        Some((parent, _)) if matches!(found.wait, Some(Wait::Runs(_))) => app.reads().run(parent)?,
+        _ => None,
+    };
+    let above = above.filter(|above| above.workflow == row.workflow && !above.status.is_finished());
+    let above = above.map_or_else(String::new, |above| format!("; run {}, which started it, has one", above.run));
+    let detail = format!("{}{above}; it is number {} in line", wait_text(found.wait), counted(found.place));
+    let queue = Queue {
+        waits_for: found.wait.map(WaitsFor::of),
+        place: found.place,
+        place_in_key: found.place_in_key,
+        counted_to: found.counted_to,
+        until_ms: found.wait.and_then(Wait::until_ms),
+    };
+    Ok(Run { detail: Some(detail), queue: Some(queue), ..view })
 }
 
 /// A run that is about to be started, as its row will have it.
@@ -138,12 +223,16 @@ pub(crate) fn new_run(new: &NewRun) -> Run {
         status_text: None,
         wake_at_ms: new.begins_at_ms,
         retry_of: new.retry_of.clone(),
+        rerun_of: new.rerun.as_ref().map(|rerun| rerun.of.clone()),
         tags: new.tags.iter().cloned().collect::<BTreeMap<_, _>>().into_iter().collect(),
         outcome: None,
         recoveries: 0,
-        unknown: 0,
+        unknown: new.rerun.as_ref().map_or(0, |rerun| rerun.unknown),
         created_at_ms: new.created_at_ms,
         changed_at_ms: new.created_at_ms,
+        turn: None,
+        concurrency_key: new.queue.key.clone(),
+        priority: new.queue.priority,
         links: Links::default(),
     })
 }

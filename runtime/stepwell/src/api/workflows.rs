@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stepwell_core::error::{Code, Error};
 use stepwell_core::ids::Digest;
-use stepwell_engine::store::{Action, StoreError, Submission};
+use stepwell_engine::store::{Action, Active, StoreError, Submission};
 use stepwell_engine::{RunRef, Verdict};
 use utoipa::ToSchema;
 
 use super::app::{App, blocking, now_ms};
 use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
+use super::limits::LimitsBody;
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name, OK, Post};
 
@@ -26,6 +27,8 @@ pub(crate) struct Workflow {
     digest: String,
     /// Since when, in ms since the Unix epoch.
     activated_at_ms: u64,
+    /// Its limits, where it has any.
+    limits: Option<LimitsBody>,
 }
 
 /// Workflows in a list.
@@ -43,10 +46,15 @@ pub(crate) struct Workflows {
 pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller) -> Result<Reply, Problem> {
     caller.may(Scope::Read)?;
     let active = app.reads().active()?;
-    let workflows: Vec<Value> = active
-        .iter()
-        .map(|one| json!({ "name": one.workflow, "digest": one.digest, "activatedAtMs": one.activated_at_ms }))
-        .collect();
+    let limits = app.reads().all_limits()?;
+    let shown = |one: &Active| {
+        let mut shown = json!({ "name": one.workflow, "digest": one.digest, "activatedAtMs": one.activated_at_ms });
+        if let Some(row) = limits.iter().find(|row| row.workflow == one.workflow) {
+            shown["limits"] = json!(LimitsBody::from(row.limits));
+        }
+        shown
+    };
+    let workflows: Vec<Value> = active.iter().map(shown).collect();
     Ok(Reply::new(OK, json!({ "workflows": workflows })))
 }
 

@@ -53,6 +53,10 @@ enum Command {
     Events(remote::EventsArgs),
     /// Look at a server's modules, activate or delete them.
     Modules(remote::ModulesArgs),
+    /// Start workflows by the clock, on a server.
+    Schedules(remote::SchedulesArgs),
+    /// Look at a server's workflows, and say how many runs of one may be under way.
+    Workflows(remote::WorkflowsArgs),
     /// Say who may use a server.
     Token(remote::TokenArgs),
     /// Steps of which it is not known whether they happened: list them, and say what became of one.
@@ -104,6 +108,8 @@ pub(crate) fn main() -> ExitCode {
             Command::Start(args) => remote::start(*args).await.unwrap_or_else(|exit| exit),
             Command::Events(args) => done(remote::events(args).await),
             Command::Modules(args) => done(remote::modules(args).await),
+            Command::Schedules(args) => done(remote::schedules(args).await),
+            Command::Workflows(args) => done(remote::workflows(args).await),
             Command::Token(args) => done(remote::token(args).await),
             Command::Serve(args) => serve::run(args).await,
             Command::Backup(args) => done(backup::run(args).await),

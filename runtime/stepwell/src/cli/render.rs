@@ -66,6 +66,15 @@ impl Lines {
             Record::ChildBegun(child) => Some(format!("  starting {:?} as {}", child.workflow, child.run)),
             Record::EventArrived { name, .. } => Some(format!("  event {name:?} came")),
             Record::Rewound { by, .. } => Some(format!("  taken up again by {}", printable(by))),
+            Record::Reran(reran) => {
+                let step = reran.step.to_string();
+                Some(format!(
+                    "  goes on from run {} before step {}, asked by {}",
+                    reran.of,
+                    printable(&step),
+                    printable(&reran.by)
+                ))
+            }
             Record::CancelRequested { error, .. } => Some(format!("  cancelling: {}", printable(&error.message))),
             _ => None,
         }

@@ -65,6 +65,7 @@ pub(super) async fn run(args: RestoreArgs) -> Result<(), ExitCode> {
         let unreadable: Vec<_> = done.unreadable.iter().map(|(number, _)| number).collect();
         stdout.line(json!({
             "epoch": done.epoch, "openRuns": done.restored.open_runs, "newestMs": done.restored.newest_ms,
+            "pausedSchedules": done.restored.paused_schedules,
             "aside": done.restored.aside, "unreadable": unreadable,
         }));
         return Ok(());
@@ -72,6 +73,9 @@ pub(super) async fn run(args: RestoreArgs) -> Result<(), ExitCode> {
     let doubt =
         if nothing_followed { "they go on as they stood" } else { "they are paused until somebody resumes them" };
     stdout.line(format!("{} open runs: {doubt}", done.restored.open_runs));
+    if done.restored.paused_schedules > 0 {
+        stdout.line(format!("{} schedules are paused until somebody resumes them", done.restored.paused_schedules));
+    }
     stdout.line(format!("epoch {}, newest change of the copy {}", done.epoch, clock(done.restored.newest_ms)));
     if let Some(aside) = &done.restored.aside {
         stdout.line(format!("what was there before is in {}", aside.display()));

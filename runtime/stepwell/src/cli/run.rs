@@ -132,6 +132,8 @@ async fn attempt(args: RunArgs) -> Result<ExitCode, ExitCode> {
                 tags: Vec::new(),
                 delay_ms: 0,
                 retry_of: None,
+                concurrency_key: None,
+                priority: 0,
             };
             engine.start(start).await.map_err(|error| refused(&error))?
         }

@@ -12,7 +12,7 @@ use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status, StoreError}
 
 use super::DataDir;
 use super::exit::Exit;
-use super::remote::{self, Ask, AskArgs, ServerArgs};
+use super::remote::{self, Ask, AskArgs, RerunArgs, ServerArgs};
 use super::render::{self, clock};
 use crate::api::RetryOf;
 
@@ -26,6 +26,7 @@ Examples:
   stepwell runs watch run_0198c1a2b3c4d5e6f708192a3b4c5d6e
   stepwell runs cancel --workflow checkout --tag shop=berlin --reason 'the shop has closed'
   stepwell runs retry run_0198c1a2b3c4d5e6f708192a3b4c5d6e --reason 'the bank is back'
+  stepwell runs rerun run_0198c1a2b3c4d5e6f708192a3b4c5d6e --from-step label --confirm
   stepwell runs resume run_0198c1a2b3c4d5e6f708192a3b4c5d6e --digest \"$DIGEST\"")]
 pub(super) struct RunsArgs {
     #[command(subcommand)]
@@ -109,6 +110,8 @@ enum RunsCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+    /// Rerun a run of a server that has ended: a new run has everything from before a step as it was, and does again what follows.
+    Rerun(RerunArgs),
     /// Print what a run has logged.
     Logs {
         /// The run.
@@ -136,6 +139,7 @@ pub(super) async fn run(args: RunsArgs) -> ExitCode {
         RunsCommand::Terminate(args) => remote::ask(Ask::Terminate, args, None).await,
         RunsCommand::Pause(args) => remote::ask(Ask::Pause, args, None).await,
         RunsCommand::Resume { digest, ask } => remote::ask(Ask::Resume, ask, digest).await,
+        RunsCommand::Rerun(args) => remote::rerun(args).await,
         RunsCommand::Retry { run, from_step, digest, confirm, reason, json, server } => {
             remote::retry(&server, &run, &RetryOf { reason, from_step, digest, confirm }, json).await
         }
@@ -193,6 +197,7 @@ fn as_json(row: &RunRow) -> serde_json::Value {
     json!({
         "run": row.run, "workflow": row.workflow, "digest": row.digest, "status": row.status.as_str(), "detail": row.detail,
         "statusText": row.status_text, "runKey": row.run_key, "retryOf": row.retry_of,
+        "rerunOf": row.rerun_of.as_ref().map(|of| json!({ "run": of.run, "fromStep": of.step })),
         "parent": row.links.parent.as_ref().map(|(run, _)| run), "continuedFrom": row.links.continued_from,
         "continuedAs": row.links.continued_as, "wakeAtMs": row.wake_at_ms, "createdAtMs": row.created_at_ms,
         "changedAtMs": row.changed_at_ms,
@@ -220,6 +225,7 @@ fn show(_: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
         ("module", row.digest.to_string()),
     ];
     lines.extend(row.retry_of.as_ref().map(|run| ("retry of", run.to_string())));
+    lines.extend(row.rerun_of.as_ref().map(|of| ("rerun of", format!("{} from step {}", of.run, of.step))));
     lines.extend(row.links.parent.as_ref().map(|(parent, _)| ("parent", parent.to_string())));
     lines.extend(row.links.continued_from.as_ref().map(|run| ("goes on", format!("for {run}"))));
     lines.extend(row.links.continued_as.as_ref().map(|run| ("goes on", format!("as {run}"))));

@@ -97,6 +97,7 @@ async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
     let server = Server::bind(engine.clone(), &settings).await.map_err(failed)?;
     let address = server.address().map_err(|error| failed(error.into()))?;
     engine.recover().map_err(|error| Exit::Failed.with(error))?;
+    engine.keep_schedules();
     if args.json {
         anstream::println!("{}", json!({ "event": "listening", "address": address.to_string() }));
     } else {

@@ -46,6 +46,8 @@ pub(super) enum What {
         status: &'static str,
         failure: Option<Failure>,
     },
+    /// What was before is of another run.
+    Reran,
 }
 
 /// An error, for people.
@@ -99,6 +101,7 @@ impl Fact {
                 };
                 What::Ended { status, failure }
             }
+            Record::Reran(_) => What::Reran,
             _ => return None,
         };
         Some(Self { at_ms: entry.at_ms, what })

@@ -121,6 +121,11 @@ impl RunTrace {
             }
             What::Closed { op } => self.closed(*op, at_ms).into_iter().collect(),
             What::Ended { status, failure } => self.ended(status, failure.as_ref(), at_ms),
+            What::Reran => {
+                // Steps from before that are still open are shown from their beginning.
+                (self.begun_ms, self.over) = (at_ms, false);
+                Vec::new()
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::MemoryReads;
 use super::reads::module_row;
 use crate::error::Result;
 use crate::rows::{EndedRun, ModuleRow, RunKey, RunRow};
+use crate::schedules::{Schedule, ScheduleCounts};
 use crate::status::Status;
 use crate::store::ClientReads;
 use crate::submission::{Active, Answer, Token};
@@ -15,7 +16,7 @@ use crate::submission::{Active, Answer, Token};
 impl ClientReads for MemoryReads {
     fn run_by_run_key(&self, run_key: &str) -> Result<Option<RunRow>> {
         let state = self.state();
-        Ok(state.run_keys.get(run_key).and_then(|&key| state.run(key)).map(|found| found.row.clone()))
+        Ok(state.run_keys.get(run_key).and_then(|&key| state.shown(key)))
     }
 
     fn counts(&self, workflow: Option<&str>) -> Result<Vec<(String, Status, u64)>> {
@@ -65,5 +66,45 @@ impl ClientReads for MemoryReads {
         tokens.sort_by(|a, b| (a.created_at_ms, &a.id).cmp(&(b.created_at_ms, &b.id)));
         tokens.truncate(limit as usize);
         Ok(tokens)
+    }
+
+    fn schedule(&self, name: &str) -> Result<Option<Schedule>> {
+        Ok(self.state().schedules.get(name).cloned())
+    }
+
+    fn schedules(&self, after: Option<&str>, limit: u32) -> Result<Vec<Schedule>> {
+        let state = self.state();
+        let following = state.schedules.values().filter(|schedule| Some(schedule.name.as_str()) > after);
+        Ok(following.take(limit as usize).cloned().collect())
+    }
+
+    fn due_schedules(&self, now_ms: u64) -> Result<Vec<String>> {
+        let is_due = |schedule: &&Schedule| schedule.next_ms.is_some_and(|next_ms| next_ms <= now_ms);
+        let mut due: Vec<_> = self.state().schedules.values().filter(is_due).cloned().collect();
+        due.sort_by_key(|schedule| schedule.next_ms);
+        Ok(due.into_iter().map(|schedule| schedule.name).collect())
+    }
+
+    fn next_schedule(&self, after_ms: u64) -> Result<Option<u64>> {
+        let state = self.state();
+        Ok(state.schedules.values().filter_map(|schedule| schedule.next_ms).filter(|at_ms| *at_ms > after_ms).min())
+    }
+
+    fn has_open_run(&self, schedule: &str) -> Result<bool> {
+        let state = self.state();
+        let mut its = state.runs.values().filter(|found| found.schedule.as_deref() == Some(schedule));
+        Ok(its.any(|found| !found.row.status.is_finished()))
+    }
+
+    fn schedule_counts(&self) -> Result<ScheduleCounts> {
+        let mut counts = ScheduleCounts::default();
+        for schedule in self.state().schedules.values() {
+            match (&schedule.paused, &schedule.problem) {
+                (Some(_), _) => counts.paused += 1,
+                (None, Some(_)) => counts.failing += 1,
+                (None, None) => counts.active += 1,
+            }
+        }
+        Ok(counts)
     }
 }

@@ -2,6 +2,7 @@
 
 mod client_reads;
 mod links;
+mod queue;
 mod reads;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,12 +11,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use stepwell_core::ids::{Digest, RunId};
 
-use crate::apply::held;
 use crate::error::{Result, StoreError};
 use crate::group::Gather;
 use crate::ledger::{Child, Head, Ledger, Rows};
 use crate::links::{Link, Links, Reply};
+use crate::queue::QueueRows;
 use crate::rows::{EndedRun, InboxEvent, LogPlace, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
+use crate::schedules::Schedule;
 use crate::status::Status;
 use crate::submission::{Active, Answer, Token};
 use crate::testing::{Failures, Faulty};
@@ -57,6 +59,8 @@ struct State {
     active: BTreeMap<String, Active>,
     answers: HashMap<String, Answer>,
     tokens: BTreeMap<String, Token>,
+    schedules: BTreeMap<String, Schedule>,
+    queue: queue::Queue,
 }
 
 struct RunState {
@@ -70,6 +74,7 @@ struct RunState {
     /// The keys that it was started under.
     held: Vec<String>,
     link: Link,
+    schedule: Option<String>,
     /// A test said that the journal cannot be read.
     damaged: bool,
 }
@@ -83,6 +88,14 @@ struct Mail {
 impl State {
     fn run(&self, run: RunKey) -> Option<&RunState> {
         self.runs.get(&run)
+    }
+
+    /// A run's row with what the queue knows of it.
+    fn shown(&self, run: RunKey) -> Option<RunRow> {
+        let row = self.run(run)?.row.clone();
+        let Some(entrant) = self.queue.find(run) else { return Some(row) };
+        let concurrency_key = Some(entrant.key.clone()).filter(|key| !key.is_empty());
+        Some(RunRow { turn: Some(entrant.turn), concurrency_key, priority: entrant.priority, ..row })
     }
 
     fn ended(&self, run: RunKey) -> Option<EndedRun> {
@@ -161,6 +174,7 @@ impl Rows for Transaction<'_> {
             status: found.row.status,
             next_seq: found.journal.len() as u64,
             wake_at_ms: found.row.wake_at_ms,
+            is_queued: self.state.queue.find(run).is_some(),
         }))
     }
 
@@ -173,10 +187,14 @@ impl Rows for Transaction<'_> {
         Ok(found)
     }
 
-    fn add_run(&mut self, run: &NewRun) -> Result<RunKey> {
+    fn queue(&mut self) -> &mut dyn QueueRows {
+        self
+    }
+
+    fn add_run(&mut self, run: &NewRun, wake_at_ms: Option<u64>) -> Result<RunKey> {
         // The last one is never taken away.
         let key = self.state.runs.last_key_value().map_or(1, |(last, _)| last + 1);
-        let row = queued_row(key, run);
+        let row = RunRow { wake_at_ms, ..queued_row(key, run) };
         let added = RunState {
             row,
             inbox_seen: 0,
@@ -186,6 +204,7 @@ impl Rows for Transaction<'_> {
             inbox: Vec::new(),
             held: Vec::new(),
             link: Link::default(),
+            schedule: None,
             damaged: false,
         };
         self.state.runs.insert(key, added);
@@ -446,6 +465,7 @@ impl Rows for Transaction<'_> {
     }
 
     fn forget_run(&mut self, run: RunKey) -> Result<()> {
+        self.queue_mut().forget(run);
         let Some(gone) = self.state.runs.remove(&run) else { return Ok(()) };
         self.state.run_ids.remove(&gone.row.run);
         if let Some(run_key) = &gone.row.run_key {
@@ -482,6 +502,39 @@ impl Rows for Transaction<'_> {
     }
 
     fn try_writing(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn schedule_version(&mut self, name: &str) -> Result<Option<u64>> {
+        Ok(self.state.schedules.get(name).map(|schedule| schedule.version))
+    }
+
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<()> {
+        let name = schedule.name.clone();
+        let before = self.state.schedules.insert(name.clone(), schedule.clone());
+        self.on_undo(move |state| {
+            put_back(&mut state.schedules, name, before);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn remove_schedule(&mut self, name: &str) -> Result<()> {
+        let (name, before) = (name.to_owned(), self.state.schedules.remove(name));
+        self.on_undo(move |state| {
+            put_back(&mut state.schedules, name, before);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn schedule_of(&mut self, run: RunKey) -> Result<Option<String>> {
+        Ok(self.state.run(run).and_then(|found| found.schedule.clone()))
+    }
+
+    fn put_scheduled(&mut self, run: RunKey, schedule: &str) -> Result<()> {
+        self.state.run_mut(run)?.schedule = Some(schedule.to_owned());
+        self.on_undo(move |state| state.run_mut(run).map(|found| found.schedule = None));
         Ok(())
     }
 
@@ -529,15 +582,19 @@ fn queued_row(key: RunKey, run: &NewRun) -> RunRow {
         status: Status::Queued,
         detail: None,
         status_text: None,
-        wake_at_ms: run.begins_at_ms.map(held),
+        wake_at_ms: None,
         tags: sorted(&run.tags),
         retry_of: run.retry_of.clone(),
+        rerun_of: run.rerun.as_ref().map(|rerun| rerun.of.clone()),
         outcome: None,
         recoveries: 0,
-        unknown: 0,
+        unknown: run.rerun.as_ref().map_or(0, |rerun| rerun.unknown),
         created_at_ms: run.created_at_ms,
         changed_at_ms: run.created_at_ms,
         links: Links::default(),
+        turn: None,
+        concurrency_key: None,
+        priority: 0,
     }
 }
 

@@ -69,11 +69,11 @@ impl Reads for MemoryReads {
 
     fn run(&self, run: &RunId) -> Result<Option<RunRow>> {
         let state = self.state();
-        Ok(state.run_ids.get(run).and_then(|&key| state.run(key)).map(|found| found.row.clone()))
+        Ok(state.run_ids.get(run).and_then(|&key| state.shown(key)))
     }
 
     fn run_by_number(&self, run: RunKey) -> Result<Option<RunRow>> {
-        Ok(self.state().run(run).map(|found| found.row.clone()))
+        Ok(self.state().shown(run))
     }
 
     fn runs(&self, filter: &RunFilter) -> Result<RunList> {
@@ -91,7 +91,7 @@ impl Reads for MemoryReads {
                 && filter.before.is_none_or(|before| row.key < before)
         };
         let matching = state.runs.values().rev().filter(|found| wanted(&found.row));
-        Ok(list(matching.take(filter.limit as usize)))
+        Ok(list(&state, matching.take(filter.limit as usize)))
     }
 
     fn unfinished(&self) -> Result<(Vec<Unfinished>, Vec<UnreadableRun>)> {
@@ -103,6 +103,7 @@ impl Reads for MemoryReads {
             wake_at_ms: found.row.wake_at_ms,
             unseen: found.inbox.len() as u64 > found.inbox_seen,
             cancel: found.link.cancel,
+            turn: state.queue.find(found.row.key).map(|entrant| entrant.turn),
         });
         Ok((open.collect(), Vec::new()))
     }
@@ -143,7 +144,8 @@ pub(super) fn module_row(module: &NewModule) -> ModuleRow {
     }
 }
 
-fn list<'a>(runs: impl Iterator<Item = &'a RunState>) -> RunList {
-    let runs = runs.map(|found| RunRow { outcome: None, ..found.row.clone() }).collect();
+fn list<'a>(state: &State, runs: impl Iterator<Item = &'a RunState>) -> RunList {
+    let shown = runs.filter_map(|found| state.shown(found.row.key));
+    let runs = shown.map(|row| RunRow { outcome: None, ..row }).collect();
     RunList { runs, unreadable: Vec::new() }
 }

@@ -7,8 +7,10 @@ use stepwell_core::ids::Digest;
 use super::forget;
 use super::reads::{SqliteReads, all, one_run};
 use super::rows::{signed, unsigned};
+use super::schedules;
 use crate::error::{Result, StoreError};
 use crate::rows::{EndedRun, ModuleRow, RunKey, RunRow};
+use crate::schedules::{Schedule, ScheduleCounts};
 use crate::status::Status;
 use crate::store::ClientReads;
 use crate::submission::{Active, Answer, Token};
@@ -71,6 +73,30 @@ impl ClientReads for SqliteReads {
                    WHERE (created_at_ms, id) > (?1, ?2) ORDER BY created_at_ms, id LIMIT ?3";
         let (at_ms, id) = after.map_or((-1, ""), |(at_ms, id)| (signed(at_ms), id));
         self.query(|connection| all(connection, sql, rusqlite::params![at_ms, id, limit], token))
+    }
+
+    fn schedule(&self, name: &str) -> Result<Option<Schedule>> {
+        self.query(|connection| schedules::one(connection, name))
+    }
+
+    fn schedules(&self, after: Option<&str>, limit: u32) -> Result<Vec<Schedule>> {
+        self.query(|connection| schedules::page(connection, after.unwrap_or_default(), limit))
+    }
+
+    fn due_schedules(&self, now_ms: u64) -> Result<Vec<String>> {
+        self.query(|connection| schedules::due(connection, now_ms))
+    }
+
+    fn next_schedule(&self, after_ms: u64) -> Result<Option<u64>> {
+        self.query(|connection| schedules::next(connection, after_ms))
+    }
+
+    fn has_open_run(&self, schedule: &str) -> Result<bool> {
+        self.query(|connection| schedules::has_open_run(connection, schedule))
+    }
+
+    fn schedule_counts(&self) -> Result<ScheduleCounts> {
+        self.query(schedules::counts)
     }
 }
 

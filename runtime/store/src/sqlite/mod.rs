@@ -17,9 +17,12 @@ mod operated;
 #[cfg(test)]
 mod plans;
 mod pool;
+mod queue;
+mod queue_reads;
 mod reads;
 mod restore;
 mod rows;
+mod schedules;
 mod schema;
 
 use std::fmt;

@@ -9,12 +9,15 @@ use stepwell_core::ids::{Digest, RunId};
 
 use super::client_reads::module_row;
 use super::pool::Pool;
+use super::queue::turn_of;
 use super::rows::{inbox_event, signed, tags_of, unsigned};
 use super::{epochs, lists};
 use crate::error::{Result, StoreError};
 use crate::links::Links;
+use crate::queue::Turn;
 use crate::rows::{
-    Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, RunFilter, RunKey, RunList, RunRow, Unfinished, UnreadableRun,
+    Epoch, InboxEvent, LogPlace, LogRow, ModuleRow, RerunOf, RunFilter, RunKey, RunList, RunRow, Unfinished,
+    UnreadableRun,
 };
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::store::{Reads, inbox_page};
@@ -98,6 +101,7 @@ impl Reads for SqliteReads {
                 wake_at_ms: wake_at_ms.map(unsigned),
                 unseen: row.get(3)?,
                 cancel: row.get(4)?,
+                turn: row.get::<_, Option<i64>>(5)?.and_then(Turn::from_code),
             }))
         };
         let (mut runs, mut unreadable) = (Vec::new(), Vec::new());
@@ -152,7 +156,7 @@ impl Reads for SqliteReads {
 pub(super) fn unfinished_sql() -> String {
     format!(
         "SELECT id, status, wake_at_ms, EXISTS (SELECT 1 FROM inbox WHERE run = id AND number > inbox_seen),
-             EXISTS (SELECT 1 FROM links WHERE run = id AND cancel = 1)
+             EXISTS (SELECT 1 FROM links WHERE run = id AND cancel = 1), (SELECT turn FROM entrants WHERE run = id)
          FROM runs WHERE id IN (
              SELECT id FROM runs WHERE status < {FIRST_FINISHED_CODE}
              UNION ALL SELECT id FROM runs WHERE status > {LAST_FINISHED_CODE}
@@ -202,18 +206,22 @@ pub(super) fn one_run(
 pub(super) const RUN_COLUMNS: &str =
     "id, runs.run, workflow, digest, run_key, status, detail, status_text, wake_at_ms, recoveries,
     created_at_ms, changed_at_ms, tags, unknown, (SELECT retry_of FROM retries WHERE retries.run = runs.id),
+    (SELECT json_array(rerun_of, step) FROM reruns WHERE reruns.run = runs.id),
     (SELECT json_array(
         (SELECT run FROM runs WHERE id = l.parent), l.op, l.cancel, (SELECT run FROM runs WHERE id = l.continued_from),
         (SELECT run FROM runs WHERE id = l.continued_as), (SELECT run FROM runs WHERE id = l.first),
         CASE WHEN l.continued_as IS NOT NULL THEN (SELECT r.run FROM links AS n JOIN runs AS r ON r.id = n.run
             WHERE n.first = coalesce(l.first, l.run) AND n.continued_as IS NULL) END
-    ) FROM links AS l WHERE l.run = runs.id)";
+    ) FROM links AS l WHERE l.run = runs.id),
+    (SELECT json_array(turn, rank, key) FROM entrants AS e WHERE e.run = runs.id)";
 
 /// A run of `RUN_COLUMNS`, with its outcome or none after them.
 pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
     let code: i64 = row.get(5)?;
     let status =
         Status::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no status of this version")))?;
+    let entrant = row.get::<_, Option<String>>(17)?.map(|text| entrant_of(&text)).transpose()?;
+    let (turn, concurrency_key, priority) = entrant.unwrap_or_default();
     Ok(RunRow {
         key: row.get(0)?,
         run: RunId::new(row.get::<_, String>(1)?),
@@ -230,9 +238,26 @@ pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
         tags: row.get::<_, Option<String>>(12)?.map_or(Ok(Vec::new()), |text| tags_of(&text))?,
         unknown: row.get(13)?,
         retry_of: row.get::<_, Option<String>>(14)?.map(RunId::new),
-        links: row.get::<_, Option<String>>(15)?.map_or(Ok(Links::default()), |text| links_of(&text))?,
-        outcome: row.get(16)?,
+        rerun_of: row.get::<_, Option<String>>(15)?.map(|text| rerun_of(&text)).transpose()?,
+        links: row.get::<_, Option<String>>(16)?.map_or(Ok(Links::default()), |text| links_of(&text))?,
+        turn,
+        concurrency_key,
+        priority,
+        outcome: row.get(18)?,
     })
+}
+
+fn rerun_of(text: &str) -> Result<RerunOf> {
+    let (run, step): (String, String) =
+        serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("rerun: {error}")))?;
+    Ok(RerunOf { run: RunId::new(run), step })
+}
+
+/// What [`RUN_COLUMNS`] makes of a run in the queue: its turn, key and priority.
+fn entrant_of(text: &str) -> Result<(Option<Turn>, Option<String>, i32)> {
+    let (turn, rank, key): (i64, i32, String) =
+        serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("a place in the queue: {error}")))?;
+    Ok((Some(turn_of(turn)?), Some(key).filter(|key| !key.is_empty()), -rank))
 }
 
 /// What [`RUN_COLUMNS`] makes of a run's links.

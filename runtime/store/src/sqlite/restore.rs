@@ -17,7 +17,7 @@ use super::lock::DirectoryLock;
 use super::mark::Mark;
 use super::reads::{all, journal, one_run};
 use super::rows::{SqliteRows, unsigned};
-use super::{DATABASE_FILE, SqliteOptions, backup, configure, create, epochs, open_to_read, schema};
+use super::{DATABASE_FILE, SqliteOptions, backup, configure, create, epochs, open_to_read, schedules, schema};
 use crate::apply::{Heads, Refusal, Write, apply};
 use crate::error::{Result, StoreError};
 use crate::rows::{Append, Epoch, RunKey, RunRow};
@@ -54,11 +54,15 @@ pub struct Restored {
     pub open_runs: u64,
     /// When the newest change was that the copy had of any run, in ms since the Unix epoch; 0 where it had none.
     pub newest_ms: u64,
+    /// How many schedules were paused.
+    pub paused_schedules: u64,
     /// Where the database is that was there before.
     pub aside: Option<PathBuf>,
 }
 
-/// Makes a copy the database of a data directory, in a new epoch. `each` says what is written to each run that has not ended.
+/// Makes a copy the database of a data directory, in a new epoch. `each` says what is written to each run that has not ended. Where it
+/// is not known what followed the copy, schedules are paused: what they start next may have been started before. `reason` says why, from
+/// when the copy has its newest change.
 ///
 /// # Errors
 /// [`InUse`](StoreError::InUse), [`Missing`](StoreError::Missing) where the copy is none, [`Occupied`](StoreError::Occupied),
@@ -66,6 +70,7 @@ pub struct Restored {
 pub fn restore(
     what: Restoration<'_>,
     epoch: &Epoch,
+    reason: &dyn Fn(u64) -> String,
     each: &mut dyn FnMut(RunInCopy) -> Result<Append>,
 ) -> Result<Restored> {
     if !create::is_there(what.copy) {
@@ -85,21 +90,22 @@ pub fn restore(
     let mut connection = Connection::open(&unfinished)?;
     configure(&connection, SqliteOptions::default())?;
     schema::migrate(&mut connection)?;
-    let (open_runs, newest_ms) = tell(&mut connection, epoch, each)?;
+    let told = tell(&mut connection, epoch, reason, each)?;
     // Closing empties the write-ahead log into the file, and syncs it.
     connection.close().map_err(|(_, error)| error)?;
     let aside = if there { Some(move_aside(what.directory, &file)?) } else { None };
     create::move_into_place(&unfinished, &file, what.directory)?;
     Mark::reset(what.directory, &open_to_read(&file)?)?;
-    Ok(Restored { open_runs, newest_ms, aside })
+    Ok(Restored { aside, ..told })
 }
 
 /// Begins the epoch, and writes to each open run what is to be said to it: all of them, or none.
 fn tell(
     connection: &mut Connection,
     epoch: &Epoch,
+    reason: &dyn Fn(u64) -> String,
     each: &mut dyn FnMut(RunInCopy) -> Result<Append>,
-) -> Result<(u64, u64)> {
+) -> Result<Restored> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     epochs::begin(&transaction, epoch)?;
     let newest: i64 = transaction.query_row("SELECT ifnull(max(changed_at_ms), 0) FROM runs", [], |row| row.get(0))?;
@@ -124,8 +130,9 @@ fn tell(
             Err(Refusal::Rule(error) | Refusal::Row(error)) => return Err(error),
         }
     }
+    let paused_schedules = if epoch.in_doubt { schedules::pause_all(&transaction, &reason(newest_ms))? } else { 0 };
     transaction.commit()?;
-    Ok((open.len() as u64, newest_ms))
+    Ok(Restored { open_runs: open.len() as u64, newest_ms, paused_schedules, aside: None })
 }
 
 /// Moves the database out of the way, with all that belongs to it. The mark stays: until it is set anew it says that rows are missing.

@@ -6,25 +6,29 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use stepwell_core::ids::{Digest, RunId};
 
+use super::queue::Queue;
 use super::reads::all;
-use super::{client_reads, forget};
+use super::{client_reads, forget, schedules};
 
 use crate::error::{Result, StoreError};
 use crate::ledger::{Child, Head, Rows};
 use crate::links::{Link, Reply};
+use crate::queue::QueueRows;
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
+use crate::schedules::Schedule;
 use crate::status::{FIRST_FINISHED_CODE, LAST_FINISHED_CODE, Status};
 use crate::submission::{Answer, Token};
 
 pub(super) struct SqliteRows<'a> {
     connection: &'a Connection,
+    queue: Queue<'a>,
     /// Rows added to the tables whose rows stay.
     added: u64,
 }
 
 impl<'a> SqliteRows<'a> {
     pub(super) fn new(connection: &'a Connection) -> Self {
-        Self { connection, added: 0 }
+        Self { connection, queue: Queue(connection), added: 0 }
     }
 
     /// Runs, entries and events added.
@@ -59,15 +63,16 @@ const ADD_TOGETHER: &str = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2
 
 impl Rows for SqliteRows<'_> {
     fn head(&mut self, run: RunKey) -> Result<Option<Head>> {
-        let sql = "SELECT status, wake_at_ms, (SELECT max(seq) FROM journal WHERE run = id) FROM runs WHERE id = ?1";
+        let sql = "SELECT status, wake_at_ms, (SELECT max(seq) FROM journal WHERE run = id),
+                       EXISTS (SELECT 1 FROM entrants WHERE run = id) FROM runs WHERE id = ?1";
         let read = |row: &rusqlite::Row<'_>| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<i64>>(2)?))
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<i64>>(2)?, row.get(3)?))
         };
-        let Some((code, wake_at_ms, last_seq)) = self.find(sql, [run], read)? else { return Ok(None) };
+        let Some((code, wake_at_ms, last_seq, is_queued)) = self.find(sql, [run], read)? else { return Ok(None) };
         let status = Status::from_code(code)
             .ok_or_else(|| StoreError::Corrupt(format!("run {run} has the unknown status {code}")))?;
         let next_seq = last_seq.map_or(0, |seq| unsigned(seq) + 1);
-        Ok(Some(Head { status, next_seq, wake_at_ms: wake_at_ms.map(unsigned) }))
+        Ok(Some(Head { status, next_seq, wake_at_ms: wake_at_ms.map(unsigned), is_queued }))
     }
 
     fn run_by_id(&mut self, run: &RunId) -> Result<Option<RunKey>> {
@@ -80,7 +85,11 @@ impl Rows for SqliteRows<'_> {
         })
     }
 
-    fn add_run(&mut self, run: &NewRun) -> Result<RunKey> {
+    fn queue(&mut self) -> &mut dyn QueueRows {
+        &mut self.queue
+    }
+
+    fn add_run(&mut self, run: &NewRun, wake_at_ms: Option<u64>) -> Result<RunKey> {
         let values = params![
             run.run.as_str(),
             run.workflow,
@@ -88,7 +97,7 @@ impl Rows for SqliteRows<'_> {
             run.run_key,
             Status::Queued.code(),
             signed(run.created_at_ms),
-            run.begins_at_ms.map(signed),
+            wake_at_ms.map(signed),
             tags_text(&run.tags)?,
         ];
         self.add(
@@ -99,6 +108,11 @@ impl Rows for SqliteRows<'_> {
         let key = self.connection.last_insert_rowid();
         if let Some(retry_of) = &run.retry_of {
             self.execute("INSERT INTO retries (run, retry_of) VALUES (?1, ?2)", params![key, retry_of.as_str()])?;
+        }
+        if let Some(rerun) = &run.rerun {
+            let sql = "INSERT INTO reruns (run, rerun_of, step) VALUES (?1, ?2, ?3)";
+            self.execute(sql, params![key, rerun.of.run.as_str(), rerun.of.step])?;
+            self.set_unknown(key, rerun.unknown)?;
         }
         Ok(key)
     }
@@ -377,6 +391,26 @@ impl Rows for SqliteRows<'_> {
         self.execute("INSERT INTO tried (filler) VALUES (zeroblob(?1))", [TRIED_BYTES])?;
         self.execute("DELETE FROM tried", [])?;
         Ok(())
+    }
+
+    fn schedule_version(&mut self, name: &str) -> Result<Option<u64>> {
+        schedules::version(self.connection, name)
+    }
+
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<()> {
+        schedules::put(self.connection, schedule)
+    }
+
+    fn remove_schedule(&mut self, name: &str) -> Result<()> {
+        schedules::remove(self.connection, name)
+    }
+
+    fn schedule_of(&mut self, run: RunKey) -> Result<Option<String>> {
+        schedules::of_run(self.connection, run)
+    }
+
+    fn put_scheduled(&mut self, run: RunKey, schedule: &str) -> Result<()> {
+        schedules::put_run(self.connection, run, schedule)
     }
 
     fn token(&mut self, id: &str) -> Result<Option<Token>> {

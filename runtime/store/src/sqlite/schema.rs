@@ -7,10 +7,12 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::epochs::EPOCHS;
 use super::links::LINKED;
 use super::operated::OPERATED;
+use super::queue::LIMITED;
+use super::schedules::SCHEDULED;
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1.
-const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED, RETRIED, LINKED, EPOCHS];
+const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED, RETRIED, LINKED, EPOCHS, SCHEDULED, RERAN, LIMITED];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
@@ -225,6 +227,19 @@ CREATE TRIGGER retry_removed AFTER DELETE ON runs BEGIN
     DELETE FROM retries WHERE run = old.id;
 END;
 ";
+
+/// Runs that go on from the journals of others, and from which step on they live by themselves. As `RETRIED`.
+const RERAN: &str = "
+CREATE TABLE reruns (
+    run      INTEGER PRIMARY KEY,
+    rerun_of TEXT NOT NULL,
+    step     TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER rerun_removed AFTER DELETE ON runs BEGIN
+    DELETE FROM reruns WHERE run = old.id;
+END;
+";
+
 #[cfg(test)]
 mod tests {
     use super::super::lists;

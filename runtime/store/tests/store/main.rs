@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 
+mod admission;
 mod conformance;
 mod crash;
 mod failure;
@@ -9,6 +10,7 @@ mod forget;
 mod memory;
 mod others;
 mod others_again;
+mod schedules;
 mod sqlite;
 mod subject;
 mod submissions;

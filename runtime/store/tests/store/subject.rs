@@ -5,7 +5,8 @@ use std::path::Path;
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_store::testing::{Failures, Faulty};
 use stepwell_store::{
-    Append, Gather, Grouped, MemoryStore, NewRun, RunKey, SqliteLedger, SqliteOptions, SqliteStore, Started, Store,
+    Append, Gather, Grouped, MemoryStore, NewRun, QueueAs, RunKey, SqliteLedger, SqliteOptions, SqliteStore, Started,
+    Store,
 };
 use tempfile::TempDir;
 
@@ -64,6 +65,8 @@ pub(crate) fn new_run(name: &str) -> NewRun {
         tags: Vec::new(),
         begins_at_ms: None,
         retry_of: None,
+        rerun: None,
+        queue: QueueAs::default(),
     }
 }
 

@@ -3,8 +3,8 @@
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::policy::idempotency::ANSWER_KEPT_MS;
 use stepwell_store::{
-    Action, Answer, Append, NewEvent, NewModule, NewRun, RunChange, RunFilter, RunKey, Status, Store, StoreError,
-    Submission, Token,
+    Action, Answer, Append, NewEvent, NewModule, NewRerun, NewRun, RerunOf, RunChange, RunFilter, RunKey, Status,
+    Store, StoreError, Submission, Token,
 };
 
 use crate::subject::{Subject, WHEN_AWAITED, for_each_store, length, new_run, numbered, start};
@@ -24,6 +24,7 @@ for_each_store!(
     counts_follow_the_runs,
     a_delayed_run_has_its_timer,
     a_run_names_the_one_that_it_is_in_the_place_of,
+    a_rerun_is_of_the_run_as_it_was_looked_at,
     what_a_run_has_not_seen_is_told,
     what_is_asked_of_a_run_and_its_answer_are_kept_together,
     runs_with_unknown_steps_are_found,
@@ -333,6 +334,34 @@ fn a_run_names_the_one_that_it_is_in_the_place_of(subject: Subject) {
     assert_eq!(keys.iter().map(of).collect::<Vec<_>>(), [None, Some(RunId::new("run_1"))]);
     let listed = store.read().runs(&RunFilter::default()).unwrap().runs;
     assert_eq!(listed.iter().map(|row| row.retry_of.is_some()).collect::<Vec<_>>(), [true, false]);
+}
+
+fn a_rerun_is_of_the_run_as_it_was_looked_at(subject: Subject) {
+    let store = with_module(&subject);
+    let first = start(store, "run_1");
+    let of = RerunOf { run: RunId::new("run_1"), step: "charge\"#2".into() };
+    let rerun = |name: &str, entries| {
+        let rerun = Some(NewRerun { of: of.clone(), entries, unknown: 2 });
+        let inbox = vec![("paid".to_owned(), "1".to_owned())];
+        vec![Action::Start(NewRun { rerun, inbox, first: vec![b"a".to_vec(), b"b".to_vec()], ..new_run(name) })]
+    };
+    assert_eq!(submit(store, rerun("run_2", 1), None), Err(StoreError::Outdated), "it has not ended");
+    let ended = RunChange::to(Status::Failed, 2);
+    store.flush(store.append(Append::entries(first, 1, vec![b"end".to_vec()]).with_change(ended))).unwrap();
+    assert_eq!(submit(store, rerun("run_2", 1), None), Err(StoreError::Outdated), "it has gone on since");
+    let keys = submit(store, rerun("run_2", 2), None).unwrap();
+    let row = |key: RunKey| store.read().run_by_number(key).unwrap().unwrap();
+    assert_eq!((row(keys[0]).rerun_of, row(keys[0]).unknown), (Some(of.clone()), 2));
+    assert_eq!((row(first).rerun_of, length(store, keys[0])), (None, 2));
+    let unknown = store.read().runs(&RunFilter { unknown: true, ..RunFilter::default() }).unwrap().runs;
+    assert_eq!(unknown.iter().map(|row| row.rerun_of.clone()).collect::<Vec<_>>(), [Some(of.clone())]);
+    let event = NewEvent { run: keys[0], name: "paid".into(), payload: "2".into(), dedup: None };
+    assert_eq!(store.send_event(event).wait().unwrap().number, 2);
+    // It may outlive the other one.
+    let gone = Submission { actions: vec![Action::ForgetRun { run: first, ended: (Status::Failed, 2) }], answer: None };
+    assert_eq!(store.submit(gone).wait().unwrap().forgotten, [true]);
+    assert_eq!(row(keys[0]).rerun_of.as_ref(), Some(&of));
+    assert!(submit(store, rerun("run_3", 7), None).is_ok(), "nobody goes on with what is gone");
 }
 
 fn what_a_run_has_not_seen_is_told(subject: Subject) {

@@ -144,7 +144,7 @@ impl Driver {
         let now_ms = self.now();
         let begun = self.ledger.step(unknown.op).map(|step| (step.begun.effect, step.begun.key_ttl_ms));
         let Some((class, own_ttl_ms)) = begun else { return Finding::Retry };
-        let of_step = || self.world.sends.iter().filter(|sent| sent.step == unknown.step);
+        let of_step = || self.world.sends.iter().filter(|sent| !sent.former && sent.step == unknown.step);
         let done = of_step().any(|sent| sent.done > 0);
         // Taken up again, or come another way after a copy, a run may give the id to a step of another class or with another life of
         // its keys: the other side knows what it was asked to know, and no longer than it was asked to.

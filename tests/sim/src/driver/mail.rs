@@ -20,6 +20,14 @@ pub(crate) enum Mail {
     Reply(Operation, Reply),
 }
 
+impl Mail {
+    /// An event of one of the names that programs know.
+    pub(super) fn of(name: &str) -> Self {
+        let known = ["paid", "shipped", "x"].into_iter().find(|known| *known == name);
+        Self::Event(known.unwrap_or("unknown"))
+    }
+}
+
 /// What the database has of other runs, and what is under way between them and this one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Others {
@@ -178,7 +186,10 @@ impl Driver {
         if begun == self.others.done {
             return Ok(());
         }
-        Err(format!("what is done on other runs: {begun:?} by the journal, and it was done {:?} times", self.others.done))
+        Err(format!(
+            "what is done on other runs: {begun:?} by the journal, and it was done {:?} times",
+            self.others.done
+        ))
     }
 }
 

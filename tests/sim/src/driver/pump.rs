@@ -85,6 +85,7 @@ impl Driver {
                     return Ok(Next::Go);
                 }
                 self.check_key(key.as_deref())?;
+                self.check_own_key(key.as_deref())?;
                 self.ledger.leaves(attempt, key.as_deref(), (&request.method, &request.url), self.now())?;
                 let begun = self.ledger.step(attempt.operation).map(|step| &step.begun);
                 let Some(begun) = begun else { return Err(format!("a request of {attempt:?}, which is no step's")) };

@@ -67,6 +67,7 @@ impl Driver {
             self.ledger.entry(&entry)?;
             self.store.append(bytes);
         }
+        self.lives_by_itself(self.ledger.deliveries.len() as u64);
         self.stats.retried += 1;
         if self.ledger.restorations() != self.restorations.len() {
             return Err("the run is taken up again and does not know how often its database was restored".to_owned());
@@ -80,6 +81,8 @@ impl Driver {
             self.crash()?;
             return Ok(true);
         }
+        // What had come when it had ended already is still in its inbox.
+        self.others.given = self.host.borrow().machine.last_event();
         self.resume()?;
         Ok(true)
     }

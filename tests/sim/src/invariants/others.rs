@@ -17,7 +17,8 @@ impl Ledger {
     }
 
     pub(super) fn replied(&mut self, id: u64, op: Operation, reply: &Reply) -> Result<(), String> {
-        if id <= self.last_event {
+        // In a rerun's journal the replies of the other run have no numbers of their own.
+        if id < self.last_event {
             return Err(format!("reply {id} arrives after event {}", self.last_event));
         }
         self.last_event = id;
@@ -87,7 +88,8 @@ impl Ledger {
 
     /// All children that are to be begun again have been.
     pub(super) fn children_begun_again(&self) -> Result<(), String> {
-        let waits = |op: &super::Op| matches!(op.kind, Kind::Child { again: Again::Now, .. });
+        // One that the workflow has closed before is nobody's.
+        let waits = |op: &super::Op| op.is_open() && matches!(op.kind, Kind::Child { again: Again::Now, .. });
         match self.ops.iter().position(waits) {
             Some(op) => Err(format!("the child of operation {op} has no result, and is not begun again")),
             None => Ok(()),
@@ -123,7 +125,13 @@ impl Ledger {
     /// The workflow has lost interest in it: a child that it awaits, and that is not to go on, is asked to cancel.
     pub(super) fn give_up_child(&mut self, op: Operation) {
         let Some(state) = self.ops.get(op as usize) else { return };
-        let gives_up = matches!(state.kind, Kind::Child { awaited: true, abandoned: false, replied: false, .. });
+        // Before it is begun again there is none.
+        let gives_up = match state.kind {
+            Kind::Child { awaited, abandoned, replied, again } => {
+                awaited && !abandoned && !replied && again != Again::Now
+            }
+            _ => false,
+        };
         // A cancel has failed it before, and with that asked the child.
         if gives_up && state.is_open() && !(state.cancelled && state.outcome.is_some() && self.asked_before(op)) {
             self.given_up.push(op);

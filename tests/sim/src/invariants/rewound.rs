@@ -44,6 +44,11 @@ impl Ledger {
         self.ended = None;
         self.paused = false;
         self.rewound += 1;
+        self.taken_back(to);
+        Ok(())
+    }
+
+    pub(super) fn taken_back(&mut self, to: u64) {
         let first = self.delivered_at.partition_point(|seq| *seq < to);
         let cancel_void = self.deliveries[first..].contains(&None);
         self.deliveries.truncate(first);
@@ -100,7 +105,6 @@ impl Ledger {
             }
         }
         self.hand_out();
-        Ok(())
     }
 
     /// The void step of that id, if the code has not begun it again.

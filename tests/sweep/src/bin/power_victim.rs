@@ -61,6 +61,8 @@ fn write(args: &Args, store: &SqliteStore, writer: u64) -> anyhow::Result<()> {
         tags: Vec::new(),
         begins_at_ms: None,
         retry_of: None,
+        rerun: None,
+        queue: stepwell_store::QueueAs::default(),
     };
     let Started::New(run) = store.start_run(new).wait()? else { anyhow::bail!("the run is there") };
     note(&args.dir, run, 0)?;

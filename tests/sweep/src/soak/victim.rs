@@ -70,6 +70,8 @@ async fn start(engine: &Engine, digest: &Digest, url: &str) -> anyhow::Result<()
             tags: Vec::new(),
             delay_ms: 0,
             retry_of: None,
+            concurrency_key: None,
+            priority: 0,
         })
         .await?;
     anstream::println!("started {n}");

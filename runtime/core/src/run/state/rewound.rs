@@ -19,6 +19,12 @@ impl State {
         if let Some(deadline_ms) = &mut self.started.deadline_ms {
             *deadline_ms = deadline_ms.saturating_add(rested_ms);
         }
+        self.taken_back(to);
+        Ok(())
+    }
+
+    /// What is void is out of the script, and what is open goes on.
+    pub(super) fn taken_back(&mut self, to: u64) {
         self.cut(to);
         let again = self.reopen();
         self.rearm();
@@ -36,7 +42,6 @@ impl State {
             self.ready.push_front(Ready::Cancel);
         }
         self.ready.extend(again.into_iter().map(Ready::Attempt));
-        Ok(())
     }
 
     /// Takes what is void out of the script.
@@ -52,6 +57,7 @@ impl State {
                 ItemKind::Continue => self.continued = None,
             }
         }
+        self.lives_by_itself();
     }
 
     fn make_void(&mut self, op: Operation) {
@@ -89,7 +95,7 @@ impl State {
         }
     }
 
-    fn cancel_told(&self) -> bool {
+    pub(super) fn cancel_told(&self) -> bool {
         self.script.iter().any(|item| item.kind == ItemKind::Cancel)
     }
 

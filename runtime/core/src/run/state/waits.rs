@@ -44,6 +44,20 @@ impl State {
         left
     }
 
+    /// Waits whose workflow has not been told of them: only they can be given anything more.
+    pub(in crate::run) fn waits_not_told(&self) -> Vec<Operation> {
+        let waits = (0..).zip(&self.ops).filter(|(_, op)| matches!(op.kind, OpKind::Wait { .. }) && !op.delivered);
+        waits.map(|(op, _)| op).collect()
+    }
+
+    /// The number of the event that a wait has.
+    pub(in crate::run) fn event_of(&self, op: Operation) -> Option<u64> {
+        match &self.ops.get(op as usize)?.kind {
+            OpKind::Wait { event, .. } => event.as_ref().map(|event| event.id),
+            _ => None,
+        }
+    }
+
     pub(super) fn forget_wait(&mut self, op: Operation) {
         if let Some(Op { kind: OpKind::Wait { name, .. }, .. }) = self.ops.get(op as usize)
             && let Some(waits) = self.open_waits.get_mut(name)

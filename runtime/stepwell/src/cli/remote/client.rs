@@ -148,6 +148,15 @@ impl Client {
         self.ask(Method::POST, path, Some(&sent), true).await
     }
 
+    /// Any request whose answer is shown as it was written.
+    pub(crate) async fn text(&self, method: Method, path: &str, sent: Option<&Sent<'_>>) -> Result<String, ExitCode> {
+        self.ask(method, path, sent, false).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, sent: Sent<'_>) -> Result<Value, ExitCode> {
+        Ok(tree(&self.ask(Method::PUT, path, Some(&sent), false).await?))
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, ExitCode> {
         Ok(tree(&self.ask(Method::DELETE, path, None, false).await?))
     }

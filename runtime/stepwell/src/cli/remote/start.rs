@@ -1,9 +1,10 @@
 //! `stepwell start`: a run on a server.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::client::{Client, Sent, ServerArgs, segment};
 use super::runs::{Shown, conclude};
@@ -40,6 +41,12 @@ pub(crate) struct StartArgs {
     /// The failed, cancelled or terminated run that it is started in the place of.
     #[arg(long, value_name = "RUN")]
     retry_of: Option<String>,
+    /// Where its workflow has limits for each concurrency key: which it counts for.
+    #[arg(long, value_name = "KEY")]
+    concurrency_key: Option<String>,
+    /// Where it has to wait: before runs of a lower one, from -100 to 100; 0 where it is left out.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i32>,
     /// A mark by which it is found. Can be given more than once.
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     tags: Vec<String>,
@@ -53,14 +60,18 @@ pub(crate) struct StartArgs {
     server: ServerArgs,
 }
 
+/// Tags as they are given.
+pub(super) fn tags(given: &[String]) -> Result<BTreeMap<String, String>, ExitCode> {
+    let tag = |text: &String| {
+        let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        pair.ok_or_else(|| Exit::Usage.with(format!("--tag {text:?}: write NAME=VALUE")))
+    };
+    given.iter().map(tag).collect()
+}
+
 pub(crate) async fn start(args: StartArgs) -> Result<ExitCode, ExitCode> {
     let client = Client::new(&args.server)?;
-    let mut tags = Map::new();
-    for text in &args.tags {
-        let (name, value) =
-            text.split_once('=').ok_or_else(|| Exit::Usage.with(format!("--tag {text:?}: write NAME=VALUE")))?;
-        tags.insert(name.to_owned(), value.into());
-    }
+    let tags = tags(&args.tags)?;
     let input = input(args.input.as_deref())?;
     let mut body = json!({ "tags": tags });
     for (name, value) in [
@@ -69,6 +80,8 @@ pub(crate) async fn start(args: StartArgs) -> Result<ExitCode, ExitCode> {
         ("delayMs", args.delay_ms.map(Value::from)),
         ("digest", args.digest.map(Value::from)),
         ("retryOf", args.retry_of.map(Value::from)),
+        ("concurrencyKey", args.concurrency_key.map(Value::from)),
+        ("priority", args.priority.map(Value::from)),
     ] {
         if let Some(value) = value {
             body[name] = value;

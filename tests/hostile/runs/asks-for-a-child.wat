@@ -1,6 +1,0 @@
-;; Starts a child run, which this version does not offer.
-;; verdict: failed workflows.unsupported
-(func $run (result i32)
-  (call $start-run (i32.const 2048) (i32.const 4) (i32.const 2056) (i32.const 4)
-    (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 256))
-  (i32.const 256))
