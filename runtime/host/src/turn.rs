@@ -84,6 +84,10 @@ struct Clock {
     is_long: bool,
 }
 
+/// A poll whose thread nobody asks gives way at its first epoch or its second. Where it took longer than this it did not compute: the process
+/// was stopped, or the whole machine paused, and a run is not to fail for that.
+const MOST: Duration = Duration::from_millis(100);
+
 /// When a poll began.
 #[derive(Clone, Copy)]
 struct Began {
@@ -101,7 +105,7 @@ impl Began {
     fn spent(&self) -> Duration {
         match self.computed.zip(self.computed.and_then(|_| computed())) {
             Some((began, now)) => now.saturating_sub(began),
-            None => self.at.elapsed(),
+            None => self.at.elapsed().min(MOST),
         }
     }
 }
@@ -262,5 +266,18 @@ impl<R> Execution<R> {
             }
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poll_that_stood_still_has_not_computed() {
+        let stood = Duration::from_secs(60);
+        let began =
+            Began { at: Instant::now().checked_sub(stood).expect("the machine is up for longer"), computed: None };
+        assert_eq!(began.spent(), MOST);
     }
 }
