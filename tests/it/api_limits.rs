@@ -293,7 +293,8 @@ fn a_child_that_waits_for_its_parents_place_says_so() {
     let parent = start(&api, "family", &json!({ "input": { "deep": true } }));
     let waits = |api: &Api| {
         let queued = api.get("/v1/runs?status=queued").expect(200).body;
-        queued["runs"][0]["id"].as_str().map(str::to_owned)
+        let child = queued["runs"].as_array().into_iter().flatten().find(|run| run["parent"] == json!(parent));
+        child.and_then(|child| child["id"].as_str().map(str::to_owned))
     };
     let mut child = waits(&api);
     while child.is_none() {

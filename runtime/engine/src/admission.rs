@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use stepwell_core::ids::RunId;
 use stepwell_core::policy::admission::Wait;
-use stepwell_store::{Action, Begins, RunKey, Submission, Turn};
+use stepwell_store::{Action, Begins, InQueue, RunKey, Submission, Turn};
 
 use crate::clock::real_now_ms;
 use crate::driver::Message;
@@ -48,6 +49,14 @@ pub fn wait_text(wait: Option<Wait>) -> String {
         Some(Wait::Rate { .. }) => "its workflow's rate to let it begin".to_owned(),
         Some(Wait::KeyRate { .. }) => "the rate of its concurrency key to let it begin".to_owned(),
     }
+}
+
+/// Where a run is among those that wait, in words. `above` has started it, and has one of the places that it waits for.
+#[must_use]
+pub fn queue_text(found: &InQueue, above: Option<&RunId>) -> String {
+    let above = above.map_or_else(String::new, |above| format!("; run {above}, which started it, has one"));
+    let or_later = if found.place >= found.counted_to { " or later" } else { "" };
+    format!("{}{above}; it is number {}{or_later} in line", wait_text(found.wait), found.place)
 }
 
 /// Starts the task that listens. It ends with the store.

@@ -34,7 +34,7 @@ mod timers;
 mod verify;
 mod watch;
 
-pub use admission::wait_text;
+pub use admission::{queue_text, wait_text};
 pub use ask::{AskError, Asker, Said};
 pub use counters::{AttemptEnd, Counters};
 pub use engine::{Engine, ModuleInfo, check_event};

@@ -13,8 +13,10 @@ use crate::play::{Play, class, declined, json, post};
 /// Brings a run into a state.
 type Into = fn() -> Play;
 
-const STATES: [(&str, Into); 13] = [
+const STATES: [(&str, Into); 14] = [
     ("queued", Play::queued),
+    // Of limits the machine knows nothing.
+    ("in line", Play::queued),
     ("executing", executing),
     ("between steps", between),
     ("backing off", backing_off),

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use stepwell_core::ids::RunId;
 use stepwell_core::policy::admission::Wait;
 use stepwell_engine::store::{self, Links, NewRun, RunKey, RunRow, Status, Turn};
-use stepwell_engine::wait_text;
+use stepwell_engine::{queue_text, wait_text};
 use utoipa::ToSchema;
 
 use super::app::{App, now_ms};
@@ -192,14 +192,12 @@ pub(crate) fn seen(app: &App, row: &RunRow) -> Result<Run, Problem> {
     }
     // It may have begun since the row was read.
     let Some(found) = app.reads().in_queue(row.key, now_ms())? else { return Ok(view) };
-    let counted = |place: u32| if place >= found.counted_to { format!("{place} or later") } else { place.to_string() };
     let above = match &row.links.parent {
         Some((parent, _)) if matches!(found.wait, Some(Wait::Runs(_))) => app.reads().run(parent)?,
         _ => None,
     };
     let above = above.filter(|above| above.workflow == row.workflow && !above.status.is_finished());
-    let above = above.map_or_else(String::new, |above| format!("; run {}, which started it, has one", above.run));
-    let detail = format!("{}{above}; it is number {} in line", wait_text(found.wait), counted(found.place));
+    let detail = queue_text(&found, above.as_ref().map(|above| &above.run));
     let queue = Queue {
         waits_for: found.wait.map(WaitsFor::of),
         place: found.place,

@@ -8,7 +8,8 @@ use serde_json::json;
 use stepwell_core::ids::RunId;
 use stepwell_core::journal::codec;
 use stepwell_core::journal::print::{Printer, Times, printable};
-use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status, StoreError};
+use stepwell_engine::queue_text;
+use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status, StoreError, Turn};
 
 use super::DataDir;
 use super::exit::Exit;
@@ -200,7 +201,7 @@ fn as_json(row: &RunRow) -> serde_json::Value {
         "rerunOf": row.rerun_of.as_ref().map(|of| json!({ "run": of.run, "fromStep": of.step })),
         "parent": row.links.parent.as_ref().map(|(run, _)| run), "continuedFrom": row.links.continued_from,
         "continuedAs": row.links.continued_as, "wakeAtMs": row.wake_at_ms, "createdAtMs": row.created_at_ms,
-        "changedAtMs": row.changed_at_ms,
+        "changedAtMs": row.changed_at_ms, "concurrencyKey": row.concurrency_key, "priority": row.priority,
     })
 }
 
@@ -209,9 +210,15 @@ fn tree(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
 }
 
-fn show(_: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
+fn show(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
+    let now_ms = jiff::Timestamp::now().as_millisecond().unsigned_abs();
+    let waits = row.status == Status::Queued && row.turn == Some(Turn::Waits);
+    let found = if waits { reads.in_queue(row.key, now_ms).map_err(|error| Exit::Failed.with(error))? } else { None };
+    let detail = found.map(|found| queue_text(&found, None)).or_else(|| row.detail.clone());
     if json {
         let mut object = as_json(row);
+        object["detail"] = json!(detail);
+        object["place"] = json!(found.map(|found| found.place));
         object["outcome"] = row.outcome.as_deref().map_or(serde_json::Value::Null, tree);
         anstream::println!("{object}");
         return Ok(());
@@ -229,7 +236,9 @@ fn show(_: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
     lines.extend(row.links.parent.as_ref().map(|(parent, _)| ("parent", parent.to_string())));
     lines.extend(row.links.continued_from.as_ref().map(|run| ("goes on", format!("for {run}"))));
     lines.extend(row.links.continued_as.as_ref().map(|run| ("goes on", format!("as {run}"))));
-    lines.extend(row.detail.clone().map(|detail| ("detail", detail)));
+    lines.extend(row.concurrency_key.clone().map(|key| ("key", key)));
+    lines.extend((row.priority != 0).then(|| ("priority", row.priority.to_string())));
+    lines.extend(detail.map(|detail| ("detail", detail)));
     lines.extend(row.status_text.clone().map(|text| ("text", text)));
     lines.extend(row.wake_at_ms.map(|at| ("until", clock(at))));
     lines.extend(row.outcome.clone().map(|outcome| ("outcome", outcome)));
