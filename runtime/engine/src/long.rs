@@ -14,8 +14,8 @@ use std::task::{Context, Poll};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// How much less these threads are than others to the operating system, in its own measure: a core for which both have use goes to the
-/// others by some nine to one.
-const NICENESS: i32 = 10;
+/// others by some three to one.
+const NICENESS: i32 = 5;
 
 /// The threads of one engine.
 pub(crate) struct LongTurns {

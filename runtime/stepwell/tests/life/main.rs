@@ -3,6 +3,7 @@
 // Also in functions that are no tests themselves: here a panic is the answer.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod in_line;
 mod live;
 mod offline;
 
