@@ -5,6 +5,7 @@
 
 mod ends;
 mod epoch;
+mod op;
 mod replies;
 mod reran;
 mod rewound;
@@ -14,12 +15,13 @@ mod waits;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::contract::{EffectClass, Operation};
+use crate::contract::Operation;
 use crate::error::Error;
 use crate::ids::{Digest, RunId, StepId};
-use crate::journal::entry::{Asked, ChildBegun, Entry, Record, RecordedAnswer, RunOutcome, Started, StepBegun};
+use crate::journal::entry::{Entry, Record, RunOutcome, Started};
 use crate::json::Json;
-use crate::policy::effect::Outcome;
+
+pub(super) use self::op::{Again, Effect, Held, Op, OpKind, Phase, Step};
 
 /// The fold of a journal.
 #[derive(Debug)]
@@ -119,147 +121,6 @@ pub(super) enum Ready {
     Deliver(Operation),
     Cancel,
     Attempt(Operation),
-}
-
-#[derive(Debug)]
-pub(super) struct Op {
-    pub(super) kind: OpKind,
-    pub(super) outcome: Option<Result<Json, Error>>,
-    pub(super) delivered: bool,
-    pub(super) closed: bool,
-    /// It had no outcome when the workflow was told to cancel.
-    cancelled: bool,
-    /// The entry by which it has its outcome.
-    settled_at: Option<u64>,
-    /// It was begun after the point that the run was taken back to.
-    pub(super) void: bool,
-    /// Of a child: whether it is begun again.
-    pub(super) again: Again,
-}
-
-/// Whether a child is begun again, since its run was taken up again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
-    No,
-    /// It was asked to cancel by the run's end, and has not ended yet: unless it succeeds.
-    IfFailed,
-    Now,
-}
-
-impl Op {
-    /// Begun, and the workflow still waits to hear of it.
-    pub(super) fn is_open(&self) -> bool {
-        !self.delivered && !self.closed
-    }
-}
-
-#[derive(Debug)]
-pub(super) enum OpKind {
-    Step(Box<Step>),
-    Sleep { due_ms: u64 },
-    Wait { name: String, due_ms: Option<u64>, event: Option<Event> },
-    Send { to: RunId, name: String, payload: Json },
-    Child(Box<ChildBegun>),
-}
-
-/// What a doubted step waits to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
-    /// To be attempted.
-    Ready,
-    /// To be attempted at this time, in ms since the Unix epoch.
-    Until(u64),
-}
-
-#[derive(Debug)]
-pub(super) struct Step {
-    pub(super) begun: StepBegun,
-    pub(super) phase: Phase,
-    /// In which epoch it began.
-    pub(super) epoch: Option<Arc<str>>,
-    /// The number of its latest attempt.
-    pub(super) attempts: u32,
-    /// How many attempts it has had.
-    pub(super) tried: u32,
-    /// It may have been attempted after the copy from which the run was restored, and nobody has said anything of that yet.
-    pub(super) doubted: bool,
-    /// What it was about to do but for the doubt. None where it is unknown for a reason of its own.
-    pub(super) held: Option<Held>,
-    /// Since the run was last restored from a copy a person has said what became of it.
-    cleared: bool,
-    /// Failures that count.
-    pub(super) failures: u32,
-    /// Its next attempt shares the instance with no other body.
-    pub(super) alone: bool,
-    /// It is unknown only since nobody attempts it any more.
-    abandoned: bool,
-    pub(super) effects: Vec<Effect>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    Ready,
-    BackingOff { due_ms: u64 },
-    Executing { n: u32, deadline_ms: u64 },
-    Unknown,
-    Done,
-}
-
-/// Everything sent under one key.
-#[derive(Debug)]
-pub(super) struct Effect {
-    pub(super) what: Asked,
-    pub(super) key: Option<String>,
-    pub(super) first_sent_ms: u64,
-    pub(super) last_sent_ms: u64,
-    pub(super) renew_on: Vec<u16>,
-    pub(super) outcome: Outcome,
-    /// A person has said that it may be sent once more, whatever became of it.
-    pub(super) released: bool,
-    /// All that was sent under its key was sent for a `keyed` step: the other side deduplicates it.
-    pub(super) deduplicated: bool,
-    /// The shortest that the other side was said to know its key, in ms.
-    pub(super) key_ttl_ms: u64,
-    pub(super) in_flight: bool,
-    /// The status it was done with, and the answer where it was kept.
-    pub(super) done: Option<(u16, Option<RecordedAnswer>)>,
-}
-
-impl Step {
-    /// Keys under which its requests were sent.
-    pub(super) fn keys(&self) -> u32 {
-        self.effects.iter().filter(|effect| effect.key.is_some()).count() as u32
-    }
-
-    /// When the other side may forget the key of an effect of which something may have happened. Only a `keyed` step relies on it.
-    /// A key that the caller chose may have been sent with more than one effect: it is as old as the first.
-    pub(super) fn key_dies_ms(&self, effect: u32) -> Option<u64> {
-        let of = self.effects.get(effect as usize - 1)?;
-        let relied_on = self.begun.effect == EffectClass::Keyed || of.released;
-        if !relied_on || of.outcome == Outcome::NotDone { None } else { self.key_forgotten_ms(effect) }
-    }
-
-    /// When the other side may forget an effect's key.
-    pub(super) fn key_forgotten_ms(&self, effect: u32) -> Option<u64> {
-        let effect = self.effects.get(effect as usize - 1)?;
-        let same_key = self.effects.iter().filter(|other| other.key == effect.key && other.outcome != Outcome::NotDone);
-        same_key.map(|e| e.first_sent_ms.saturating_add(e.key_ttl_ms.min(self.begun.key_ttl_ms))).min()
-    }
-
-    /// Whether anything sent may have happened. What is under way counts only once its attempt is over.
-    pub(super) fn has_unknown(&self) -> bool {
-        (1..=self.effects.len() as u32).any(|effect| self.is_unknown(effect))
-    }
-
-    /// Whether something may have happened that nobody has allowed to be sent again.
-    pub(super) fn has_unreleased(&self) -> bool {
-        self.effects.iter().any(|e| !e.in_flight && e.outcome == Outcome::Unknown && !e.released)
-    }
-
-    pub(super) fn is_unknown(&self, effect: u32) -> bool {
-        let effect = self.effects.get(effect as usize - 1);
-        effect.is_some_and(|effect| !effect.in_flight && effect.outcome == Outcome::Unknown)
-    }
 }
 
 impl State {
@@ -504,51 +365,5 @@ impl State {
         self.disarm(op);
         self.forget_wait(op);
         self.settle(op, outcome)
-    }
-}
-
-impl Op {
-    /// When its timer is due, while it has one.
-    pub(super) fn due_ms(&self) -> Option<u64> {
-        match &self.kind {
-            OpKind::Step(step) => match step.phase {
-                Phase::BackingOff { due_ms } => Some(due_ms),
-                Phase::Executing { deadline_ms, .. } => Some(deadline_ms),
-                _ => None,
-            },
-            OpKind::Sleep { due_ms } => Some(*due_ms),
-            OpKind::Wait { due_ms, .. } => *due_ms,
-            OpKind::Send { .. } | OpKind::Child(_) => None,
-        }
-    }
-}
-
-impl Step {
-    fn new(begun: StepBegun) -> Self {
-        Self {
-            begun,
-            phase: Phase::Ready,
-            epoch: None,
-            attempts: 0,
-            tried: 0,
-            doubted: false,
-            held: None,
-            cleared: false,
-            failures: 0,
-            alone: false,
-            abandoned: false,
-            effects: Vec::new(),
-        }
-    }
-
-    /// Nobody will attempt it any more. What may have happened stays unknown.
-    fn abandon(&mut self) {
-        if self.phase == Phase::Done {
-            return;
-        }
-        let unknown =
-            self.phase == Phase::Unknown || self.begun.effect != EffectClass::Repeatable && self.has_unknown();
-        self.abandoned |= unknown && self.phase != Phase::Unknown;
-        self.phase = if unknown { Phase::Unknown } else { Phase::Done };
     }
 }
