@@ -47,12 +47,10 @@ pub(crate) struct RateBody {
 }
 
 /// The limits of a workflow. What is left out is not limited.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct LimitsBody {
-    #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<ConcurrencyBody>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<RateBody>,
 }
 
@@ -69,7 +67,16 @@ impl LimitsBody {
     }
 }
 
-impl From<Limits> for LimitsBody {
+/// The same in an answer, beside what else that has.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub(crate) struct LimitsInForce {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<ConcurrencyBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<RateBody>,
+}
+
+impl From<Limits> for LimitsInForce {
     fn from(limits: Limits) -> Self {
         let Limits { runs, per_key, rate } = limits;
         Self {
@@ -86,7 +93,7 @@ pub(crate) struct WorkflowLimits {
     /// The workflow.
     workflow: String,
     #[serde(flatten)]
-    limits: LimitsBody,
+    limits: LimitsInForce,
     /// Runs that have begun and not ended.
     under_way: u64,
     /// Runs that wait to begin.
@@ -104,7 +111,7 @@ pub(crate) struct LimitsSet {
     /// The workflow.
     workflow: String,
     #[serde(flatten)]
-    limits: LimitsBody,
+    limits: LimitsInForce,
 }
 
 /// A change of limits: all that were in force from then on.
@@ -116,7 +123,7 @@ pub(crate) struct LimitsChange {
     /// Whose token it was.
     by: String,
     #[serde(flatten)]
-    limits: LimitsBody,
+    limits: LimitsInForce,
 }
 
 /// Which limit a run waits for.

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::app::{App, blocking, now_ms};
 use super::auth::Scope;
 use super::keyed::{Keyed, Reply, once};
-use super::limits::LimitsBody;
+use super::limits::LimitsInForce;
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name, OK, Post};
 
@@ -28,7 +28,7 @@ pub(crate) struct Workflow {
     /// Since when, in ms since the Unix epoch.
     activated_at_ms: u64,
     /// Its limits, where it has any.
-    limits: Option<LimitsBody>,
+    limits: Option<LimitsInForce>,
 }
 
 /// Workflows in a list.
@@ -50,7 +50,7 @@ pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller) -> Resu
     let shown = |one: &Active| {
         let mut shown = json!({ "name": one.workflow, "digest": one.digest, "activatedAtMs": one.activated_at_ms });
         if let Some(row) = limits.iter().find(|row| row.workflow == one.workflow) {
-            shown["limits"] = json!(LimitsBody::from(row.limits));
+            shown["limits"] = json!(LimitsInForce::from(row.limits));
         }
         shown
     };
