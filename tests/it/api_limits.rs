@@ -272,14 +272,9 @@ fn a_run_whose_time_is_over_in_line_is_cancelled_without_having_begun() {
     let api = project.serve(&[]);
     assert_eq!(api.ended(&second)["error"]["code"], "workflows.run_timeout");
     // Its delay is over: it waits like the others.
-    let waited = (0..600).any(|_| {
-        let waits = shown(&api, &late)["queue"]["place"] == 1;
-        if !waits {
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        waits
-    });
-    assert!(waited, "{:#}", shown(&api, &late));
+    while shown(&api, &late)["queue"]["place"] != 1 {
+        std::thread::yield_now();
+    }
     drop(api.delete("/v1/workflows/held/limits").expect(204));
     go(&api, &late);
     assert_eq!(begun(&server), ["c"]);
@@ -296,12 +291,13 @@ fn a_child_that_waits_for_its_parents_place_says_so() {
         let child = queued["runs"].as_array().into_iter().flatten().find(|run| run["parent"] == json!(parent));
         child.and_then(|child| child["id"].as_str().map(str::to_owned))
     };
-    let mut child = waits(&api);
-    while child.is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        child = waits(&api);
-    }
-    let detail = shown(&api, &child.unwrap_or_default())["detail"].as_str().unwrap_or_default().to_owned();
+    let child = loop {
+        match waits(&api) {
+            Some(child) => break child,
+            None => std::thread::yield_now(),
+        }
+    };
+    let detail = shown(&api, &child)["detail"].as_str().unwrap_or_default().to_owned();
     let says = format!("limited to 1 run at a time; run {parent}, which started it, has one; it is number 1 in line");
     assert!(detail.contains(&says), "{detail}");
     limit(&api, "family", &json!({ "concurrency": { "runs": 2 } }));

@@ -67,8 +67,6 @@ pub(crate) struct Shared {
     pub(crate) port: Port,
     clock: Mutex<Clock>,
     interrupted: AtomicBool,
-    /// The guest gave way at an epoch: let others run before it is polled again.
-    gave_way: AtomicBool,
     /// Events that it was told.
     deliveries: AtomicU64,
 }
@@ -129,7 +127,7 @@ impl Shared {
             return Ok(UpdateDeadline::Continue(1));
         }
         clock.is_long = true;
-        self.gave_way.store(true, Ordering::Relaxed);
+        GAVE_WAY.set(true);
         Ok(UpdateDeadline::Yield(1))
     }
 
@@ -158,7 +156,7 @@ impl Shared {
     }
 
     fn begin_poll(&self) {
-        self.gave_way.store(false, Ordering::Relaxed);
+        GAVE_WAY.set(false);
         let mut clock = self.clock();
         clock.poll = Some(Began::now(clock.is_long));
     }
@@ -260,8 +258,8 @@ impl<R> Execution<R> {
                 let quiet = self.shared.port.is_pending();
                 return Poll::Ready(if quiet { Progress::Quiet } else { Progress::Idle });
             }
-            if self.shared.gave_way.load(Ordering::Relaxed) {
-                GAVE_WAY.set(true);
+            // Let others run before it is polled again.
+            if GAVE_WAY.get() {
                 break;
             }
         }

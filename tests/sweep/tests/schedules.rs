@@ -79,7 +79,7 @@ fn live(dir: &Path, fate: &Fate) -> bool {
         engine.keep_schedules();
         let dealt_with = async {
             while !engine.store().read().due_schedules(now_ms()).unwrap().is_empty() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                tokio::task::yield_now().await;
             }
         };
         tokio::select! {

@@ -2,11 +2,10 @@
 
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_store::{
-    Append, Errand, Links, NewEvent, NewModule, NewRun, Reply, RunChange, RunFilter, RunKey, Status, Store, StoreError,
-    Successor,
+    Append, Errand, Links, NewEvent, NewRun, Reply, RunChange, RunFilter, RunKey, Status, Store, StoreError, Successor,
 };
 
-use crate::subject::{Subject, WHEN_AWAITED, for_each_store, length, new_run, numbered, start};
+use crate::subject::{Subject, WHEN_AWAITED, for_each_store, length, new_run, numbered, start, with_module};
 
 for_each_store!(
     WHEN_AWAITED,
@@ -17,17 +16,6 @@ for_each_store!(
     children_are_asked_to_cancel_with_their_parents_end,
     a_run_goes_on_in_another_that_has_its_place,
 );
-
-fn with_module(subject: &Subject) -> &dyn Store {
-    let module = NewModule {
-        digest: Digest::of(b"module"),
-        bytes: b"module".to_vec(),
-        description: "{}".into(),
-        added_at_ms: 1,
-    };
-    subject.store.put_module(module).wait().unwrap();
-    &*subject.store
-}
 
 fn send(op: u32, to: &str) -> Errand {
     Errand::Send { op, to: RunId::new(to), name: "paid".into(), payload: "1".into() }

@@ -1,11 +1,11 @@
 //! Runs that are taken up again or taken away, and the others that they have to do with.
 
-use stepwell_core::ids::{Digest, RunId};
+use stepwell_core::ids::RunId;
 use stepwell_store::{
-    Action, Append, Errand, Links, NewModule, NewRun, Reply, RunChange, RunKey, Status, Store, Submission, Successor,
+    Action, Append, Errand, Links, NewRun, Reply, RunChange, RunKey, Status, Store, Submission, Successor,
 };
 
-use crate::subject::{Subject, WHEN_AWAITED, for_each_store, new_run, numbered, start};
+use crate::subject::{Subject, WHEN_AWAITED, for_each_store, new_run, numbered, start, with_module};
 
 for_each_store!(
     WHEN_AWAITED,
@@ -17,17 +17,6 @@ for_each_store!(
 );
 
 const ENDED_MS: u64 = 2_000;
-
-fn with_module(subject: &Subject) -> &dyn Store {
-    let module = NewModule {
-        digest: Digest::of(b"module"),
-        bytes: b"module".to_vec(),
-        description: "{}".into(),
-        added_at_ms: 1,
-    };
-    subject.store.put_module(module).wait().unwrap();
-    &*subject.store
-}
 
 fn begun(run: NewRun, again: bool) -> Errand {
     Errand::Start { op: 0, run: Box::new(run), awaited: true, stays: false, again }

@@ -2,11 +2,11 @@
 
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_store::{
-    Action, Append, NewModule, NewRun, RunChange, RunKey, Schedule, ScheduleCounts, Status, Store, StoreError,
-    Submission, Successor,
+    Action, Append, NewRun, RunChange, RunKey, Schedule, ScheduleCounts, Status, Store, StoreError, Submission,
+    Successor,
 };
 
-use crate::subject::{Subject, WHEN_AWAITED, for_each_store, new_run, numbered};
+use crate::subject::{Subject, WHEN_AWAITED, for_each_store, new_run, numbered, with_module};
 
 for_each_store!(
     WHEN_AWAITED,
@@ -27,17 +27,6 @@ fn schedule(name: &str, version: u64, next_ms: Option<u64>) -> Schedule {
         spec: "{}".into(),
         told: "[]".into(),
     }
-}
-
-fn with_module(subject: &Subject) -> &dyn Store {
-    let module = NewModule {
-        digest: Digest::of(b"module"),
-        bytes: b"module".to_vec(),
-        description: "{}".into(),
-        added_at_ms: 1,
-    };
-    subject.store.put_module(module).wait().unwrap();
-    &*subject.store
 }
 
 fn submit(store: &dyn Store, action: Action) -> Result<Vec<RunKey>, StoreError> {

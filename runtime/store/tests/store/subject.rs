@@ -5,8 +5,8 @@ use std::path::Path;
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_store::testing::{Failures, Faulty};
 use stepwell_store::{
-    Append, Gather, Grouped, MemoryStore, NewRun, QueueAs, RunKey, SqliteLedger, SqliteOptions, SqliteStore, Started,
-    Store,
+    Append, Gather, Grouped, MemoryStore, NewModule, NewRun, QueueAs, RunKey, SqliteLedger, SqliteOptions, SqliteStore,
+    Started, Store,
 };
 use tempfile::TempDir;
 
@@ -86,4 +86,16 @@ pub(crate) fn numbered(run: RunKey, seq: u64) -> Append {
 /// The journal's length, once it is known to be whole.
 pub(crate) fn length(store: &dyn Store, run: RunKey) -> u64 {
     store.read().journal(run).unwrap().len() as u64
+}
+
+/// Its store, with the module that new runs are of.
+pub(crate) fn with_module(subject: &Subject) -> &dyn Store {
+    let module = NewModule {
+        digest: Digest::of(b"module"),
+        bytes: b"module".to_vec(),
+        description: "{}".into(),
+        added_at_ms: 1,
+    };
+    subject.store.put_module(module).wait().unwrap();
+    &*subject.store
 }

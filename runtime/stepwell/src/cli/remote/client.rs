@@ -28,6 +28,22 @@ pub(crate) struct ServerArgs {
     pub(crate) token: Option<String>,
 }
 
+/// What a command of a server has beside its own.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// As JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+}
+
+impl Common {
+    pub(super) fn client(&self) -> Result<Client, ExitCode> {
+        Client::new(&self.server)
+    }
+}
+
 /// A data directory, or a server where one is named.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {

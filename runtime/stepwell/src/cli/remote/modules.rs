@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use stepwell_core::journal::print::printable;
 
-use super::client::{Client, Sent, ServerArgs, segment};
+use super::client::{Common, Sent, segment};
 
 /// Arguments of `stepwell modules`.
 #[derive(Debug, Args)]
@@ -47,15 +47,6 @@ enum ModulesCommand {
     },
 }
 
-#[derive(Debug, Args)]
-struct Common {
-    /// As JSON.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    server: ServerArgs,
-}
-
 pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
     match args.command {
         ModulesCommand::List(common) => {
@@ -66,10 +57,10 @@ pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
                     anstream::println!("{}  {}", module["digest"].as_str().unwrap_or_default(), names(module));
                 }
             };
-            Client::new(&common.server)?.list("/v1/modules", "modules", show).await?;
+            common.client()?.list("/v1/modules", "modules", show).await?;
         }
         ModulesCommand::Show { digest, common } => {
-            let module = Client::new(&common.server)?.get(&format!("/v1/modules/{}", segment(&digest))).await?;
+            let module = common.client()?.get(&format!("/v1/modules/{}", segment(&digest))).await?;
             if common.json {
                 anstream::println!("{module}");
             } else {
@@ -79,7 +70,7 @@ pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
         ModulesCommand::Activate { workflow, digest, dry_run, common } => {
             let body = json!({ "digest": digest, "dryRun": dry_run });
             let path = format!("/v1/workflows/{}/activate", segment(&workflow));
-            let answer = Client::new(&common.server)?.post(&path, Sent::json(&body, None)).await?;
+            let answer = common.client()?.post(&path, Sent::json(&body, None)).await?;
             if common.json {
                 anstream::println!("{answer}");
             } else if dry_run {
@@ -87,7 +78,7 @@ pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
             }
         }
         ModulesCommand::Delete { digest, common } => {
-            Client::new(&common.server)?.delete(&format!("/v1/modules/{}", segment(&digest))).await?;
+            common.client()?.delete(&format!("/v1/modules/{}", segment(&digest))).await?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 use stepwell_core::journal::print::printable;
 
-use super::client::{Client, Sent, ServerArgs, segment};
+use super::client::{Common, Sent, segment};
 use crate::cli::exit::Exit;
 use crate::cli::render::clock;
 use crate::cli::run::input;
@@ -94,21 +94,6 @@ struct SetArgs {
     tags: Vec<String>,
     #[command(flatten)]
     common: Common,
-}
-
-#[derive(Debug, Args)]
-struct Common {
-    /// As JSON.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    server: ServerArgs,
-}
-
-impl Common {
-    fn client(&self) -> Result<Client, ExitCode> {
-        Client::new(&self.server)
-    }
 }
 
 pub(crate) async fn schedules(args: SchedulesArgs) -> Result<(), ExitCode> {

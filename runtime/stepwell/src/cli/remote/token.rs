@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use stepwell_engine::store::{self, Action, SqliteOptions, SqliteStore, Store as _, StoreError, Submission};
 
-use super::client::{Client, Sent, ServerArgs, segment};
+use super::client::{Client, Common, Sent, ServerArgs, segment};
 use crate::api::{ROTATION_OVERLAP_MS, Scope, made_token};
 use crate::cli::exit::Exit;
 
@@ -63,15 +63,6 @@ enum TokenCommand {
     },
 }
 
-#[derive(Debug, Args)]
-struct Common {
-    /// As JSON.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    server: ServerArgs,
-}
-
 pub(crate) async fn token(args: TokenArgs) -> Result<(), ExitCode> {
     match args.command {
         TokenCommand::Create { principal, scopes, data_dir: Some(directory), init, common } => {
@@ -90,14 +81,14 @@ pub(crate) async fn token(args: TokenArgs) -> Result<(), ExitCode> {
                     anstream::println!("{}  {}  {}", text("id"), text("principal"), token["scopes"]);
                 }
             };
-            Client::new(&common.server)?.list("/v1/tokens", "tokens", show).await?;
+            common.client()?.list("/v1/tokens", "tokens", show).await?;
         }
         TokenCommand::Rotate { id, overlap_ms, common } => {
             let path = format!("/v1/tokens/{}/rotate", segment(&id));
             show(&secret(&common.server, &path, &json!({ "overlapMs": overlap_ms })).await?, common.json);
         }
         TokenCommand::Revoke { id, common } => {
-            Client::new(&common.server)?.delete(&format!("/v1/tokens/{}", segment(&id))).await?;
+            common.client()?.delete(&format!("/v1/tokens/{}", segment(&id))).await?;
         }
     }
     Ok(())

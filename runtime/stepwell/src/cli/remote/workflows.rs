@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use stepwell_core::journal::print::printable;
 
-use super::client::{Client, Sent, ServerArgs, segment};
+use super::client::{Common, Sent, segment};
 use crate::cli::exit::Exit;
 
 /// Arguments of `stepwell workflows`.
@@ -77,15 +77,6 @@ struct SetArgs {
     common: Common,
 }
 
-#[derive(Debug, Args)]
-struct Common {
-    /// As JSON.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    server: ServerArgs,
-}
-
 pub(crate) async fn workflows(args: WorkflowsArgs) -> Result<(), ExitCode> {
     match args.command {
         WorkflowsCommand::List(common) => {
@@ -97,7 +88,7 @@ pub(crate) async fn workflows(args: WorkflowsArgs) -> Result<(), ExitCode> {
                     anstream::println!("{}  {}  {}", text("name"), text("digest"), limits_text(&workflow["limits"]));
                 }
             };
-            Client::new(&common.server)?.list("/v1/workflows", "workflows", show).await
+            common.client()?.list("/v1/workflows", "workflows", show).await
         }
         WorkflowsCommand::Limits(args) => limits(args.command).await,
     }
@@ -107,7 +98,7 @@ async fn limits(command: LimitsCommand) -> Result<(), ExitCode> {
     let path = |workflow: &str| format!("/v1/workflows/{}/limits", segment(workflow));
     match command {
         LimitsCommand::Show { workflow, common } => {
-            let shown = Client::new(&common.server)?.get(&path(&workflow)).await?;
+            let shown = common.client()?.get(&path(&workflow)).await?;
             if common.json {
                 anstream::println!("{shown}");
             } else {
@@ -116,13 +107,13 @@ async fn limits(command: LimitsCommand) -> Result<(), ExitCode> {
         }
         LimitsCommand::Set(args) => {
             let body = body(&args)?;
-            let set = Client::new(&args.common.server)?.put(&path(&args.workflow), Sent::json(&body, None)).await?;
+            let set = args.common.client()?.put(&path(&args.workflow), Sent::json(&body, None)).await?;
             if args.common.json {
                 anstream::println!("{set}");
             }
         }
         LimitsCommand::Remove { workflow, common } => {
-            Client::new(&common.server)?.delete(&path(&workflow)).await?;
+            common.client()?.delete(&path(&workflow)).await?;
         }
     }
     Ok(())
