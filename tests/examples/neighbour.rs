@@ -24,6 +24,10 @@ use std::time::{Duration, Instant};
 use guest::{Budget, Guest, guests};
 use house::House;
 
+/// As in the binary: what large values cost is what their memory costs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Runs of the neighbour that a line is made of.
 const RUNS: usize = 200;
 /// A guest that holds the neighbour up for longer than this has fewer runs.

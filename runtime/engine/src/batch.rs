@@ -1,13 +1,17 @@
 //! What a run's task writes: gathered in the order of the machine's outputs over some turns, and handed to the store together.
 
+mod gathered;
+
 use std::sync::Arc;
 
 use stepwell_core::journal::entry::{Entry, Record, RunOutcome};
 use stepwell_core::run::LogLine;
 use stepwell_store::{
-    Answer, Append, Errand, LogPlace, LogRow, RunChange, RunKey, RunRow, Status, Store, Successor, Ticket,
+    Answer, Append, Errand, LogPlace, LogRow, Pending, RunChange, RunKey, RunRow, Status, Store, StoreError, Successor,
+    Ticket,
 };
 
+use self::gathered::{Gathered, Piece, Whole};
 use crate::points::Points;
 use crate::settings::Settings;
 use crate::watch::{Publisher, RunEvent, Watchers};
@@ -29,6 +33,11 @@ pub(crate) fn logged(last: Option<LogPlace>) -> Option<LogPlace> {
 
 /// So many bytes of entries are handed over together at most: they are in memory until then.
 const TOGETHER_BYTES: usize = 64 << 10;
+/// When so many bytes have been handed over, those of before have to be durable: a run that writes more than the disk takes would fill
+/// the memory, and have everybody wait behind it.
+const WINDOW_BYTES: usize = 256 << 10;
+/// The same for entries and lines.
+const WINDOW_RECORDS: usize = 500;
 /// So long may they be kept for that, in ms. Nothing is kept while the task waits.
 const KEPT_MS: u64 = 2;
 
@@ -41,17 +50,17 @@ pub(crate) struct Writing {
     /// Once there was something to tell.
     publisher: Option<Publisher>,
     next_seq: u64,
-    entries: Vec<Vec<u8>>,
-    /// Of those entries.
-    bytes: usize,
+    gathered: Gathered,
+    /// Bytes and records that were handed over in this window.
+    window: (usize, usize),
+    /// When those of the window before are durable.
+    before: Option<Pending<()>>,
     /// So many are handed over together where nobody waits for them.
     together: usize,
-    logs: Vec<LogRow>,
     change: Option<RunChange>,
     answer: Option<Answer>,
     /// What is handed over next takes a failed run up again.
     reopens: bool,
-    errands: Vec<Errand>,
     successor: Option<Box<Successor>>,
     /// How many steps of unknown outcome the run has by what was handed over, and by what is about to be.
     unknown: (u32, u32),
@@ -80,14 +89,13 @@ impl Writing {
             points: settings.points.clone(),
             publisher: None,
             next_seq,
-            entries: Vec::new(),
-            bytes: 0,
+            gathered: Gathered::default(),
+            window: (0, 0),
+            before: None,
             together: settings.together,
-            logs: Vec::new(),
             change: None,
             answer: None,
             reopens: false,
-            errands: Vec::new(),
             successor: None,
             unknown: (row.unknown, row.unknown),
             events: Vec::new(),
@@ -99,15 +107,14 @@ impl Writing {
     }
 
     pub(crate) fn entry(&mut self, entry: Entry, bytes: Vec<u8>) {
-        let seq = self.next_seq + self.entries.len() as u64;
-        self.bytes += bytes.len();
+        let seq = self.next_seq + self.gathered.entries() as u64;
         self.reopens |= matches!(entry.record, Record::Rewound { .. });
-        self.entries.push(bytes);
+        self.gathered.entry(bytes);
         self.events.push(RunEvent::Entry { seq, entry });
     }
 
     pub(crate) fn log(&mut self, line: LogLine) {
-        self.logs.push(LogRow {
+        self.gathered.log(LogRow {
             turn: place(&line),
             index: line.index,
             at_ms: line.at_ms,
@@ -138,7 +145,7 @@ impl Writing {
 
     /// What the run does to another by the entry before: it is in the same commit.
     pub(crate) fn errand(&mut self, errand: Errand) {
-        self.errands.push(errand);
+        self.gathered.errand(errand);
     }
 
     /// The run that goes on for this one: it is in the same commit as its end.
@@ -162,11 +169,9 @@ impl Writing {
 
     /// Whether nothing has gathered that is to be handed over.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-            && self.logs.is_empty()
+        self.gathered.is_empty()
             && self.change.is_none()
             && self.answer.is_none()
-            && self.errands.is_empty()
             && self.successor.is_none()
             && self.unknown.0 == self.unknown.1
             && self.status_text.is_none()
@@ -177,7 +182,7 @@ impl Writing {
         if self.is_empty() {
             return;
         }
-        let much = self.entries.len() + self.logs.len() >= self.together || self.bytes >= TOGETHER_BYTES;
+        let much = self.gathered.records() >= self.together || self.gathered.bytes() >= TOGETHER_BYTES;
         if much || now_ms >= *self.due_ms.get_or_insert(now_ms.saturating_add(KEPT_MS)) {
             self.hand_over(now_ms);
         }
@@ -192,7 +197,6 @@ impl Writing {
     /// Hands over what has gathered, and gives the ticket after which all of it is durable.
     pub(crate) fn hand_over(&mut self, now_ms: u64) -> Ticket {
         self.due_ms = None;
-        self.bytes = 0;
         if let Some(text) = self.status_text.take() {
             let status = self.status;
             let change = self.change.get_or_insert_with(|| RunChange::to(status, now_ms));
@@ -205,14 +209,16 @@ impl Writing {
             }
             return ticket;
         }
-        let entries = std::mem::take(&mut self.entries);
-        let first_seq = self.next_seq;
-        self.next_seq += entries.len() as u64;
-        let mut append = Append::entries(self.run, first_seq, entries);
-        append.logs = std::mem::take(&mut self.logs);
+        self.window.0 += self.gathered.bytes();
+        self.window.1 += self.gathered.records();
+        let (pieces, last) = self.gathered.take(self.whole());
+        for piece in pieces {
+            let append = self.append(piece);
+            self.store.append(append);
+        }
+        let mut append = self.append(last);
         append.change = self.change.take();
         append.answer = self.answer.take();
-        append.errands = std::mem::take(&mut self.errands);
         append.successor = self.successor.take();
         append.unknown = unknown;
         append.reopens = std::mem::take(&mut self.reopens);
@@ -221,6 +227,43 @@ impl Writing {
         self.last = Some(ticket);
         self.tell(ticket);
         ticket
+    }
+
+    /// What of all that has gathered is one commit. The rest of it comes with the last piece.
+    fn whole(&self) -> Whole {
+        let ends = self.successor.is_some() || self.change.as_ref().is_some_and(|change| change.status.is_finished());
+        if self.answer.is_some() || self.reopens || self.unknown.0 != self.unknown.1 {
+            Whole::All
+        } else if ends {
+            Whole::End
+        } else {
+            Whole::Errands
+        }
+    }
+
+    fn append(&mut self, piece: Piece) -> Append {
+        let first_seq = self.next_seq;
+        self.next_seq += piece.entries.len() as u64;
+        let mut append = Append::entries(self.run, first_seq, piece.entries);
+        append.logs = piece.logs;
+        append.errands = piece.errands;
+        append
+    }
+
+    /// Waits where the run is too far ahead of the disk. To be called between turns.
+    ///
+    /// # Errors
+    /// Those of the store: what was handed over is not kept.
+    pub(crate) async fn keep_pace(&mut self, now_ms: u64) -> Result<(), StoreError> {
+        if self.window.0 < WINDOW_BYTES && self.window.1 < WINDOW_RECORDS {
+            return Ok(());
+        }
+        self.window = (0, 0);
+        let Some(ticket) = self.hand_over_any(now_ms) else { return Ok(()) };
+        match self.before.replace(self.store.durable_beside(ticket)) {
+            Some(before) => before.await,
+            None => Ok(()),
+        }
     }
 
     fn tell(&mut self, ticket: Ticket) {

@@ -79,6 +79,8 @@ pub(crate) enum End {
 
 /// A turn that is under way when its attempt is closed may end by itself within this: an interrupt costs the whole instance.
 const GRACE_MS: u64 = 50;
+/// A turn that leaves more than this to be carried out keeps its thread for long.
+const MUCH_OUTPUT: usize = 1_000;
 /// What a body has to come to its end when it is told that its attempt was closed.
 const EXPIRED_GRACE_MS: u64 = 1_000;
 
@@ -161,6 +163,10 @@ impl Driver {
                     continue;
                 }
             }
+            if let Err(error) = self.writing.keep_pace(real_now_ms()).await {
+                self.store_failed(&error);
+                continue;
+            }
             if self.invocation.is_some() {
                 self.turn().await;
                 // The turn's end was asked about already, with all that had come until then.
@@ -218,7 +224,11 @@ impl Driver {
                 }
             }
         };
-        come_back().await;
+        // Much that is to be written is made ready where nobody waits for that.
+        let much = self.shared.lock().machine.output_count() > MUCH_OUTPUT;
+        if !much {
+            come_back().await;
+        }
         let input = match end {
             TurnEnd::Quiet => Input::Quiet,
             TurnEnd::Idle => Input::Idle,
@@ -234,6 +244,7 @@ impl Driver {
             self.invocation = Some(invocation);
         }
         self.handle(input);
+        come_back().await;
     }
 
     fn turn_deadline(&self) -> TurnDeadline {

@@ -9,7 +9,7 @@ use crate::ledger::{Head, Rows};
 use crate::queue::{Begins, Entrant};
 use crate::rows::{Append, Delivered, InboxEvent, NewEvent, NewModule, NewRun, RunKey, Started};
 use crate::status::Status;
-use crate::submission::{Action, Kept, Submission};
+use crate::submission::{Kept, Submission};
 use crate::submit::{is_held, submit};
 
 /// A queued write.
@@ -20,22 +20,6 @@ pub(crate) enum Write {
     Event(NewEvent),
     Module(NewModule),
     Submit(Submission),
-}
-
-impl Write {
-    /// How many rows it makes, for the bound on what is gathered.
-    pub(crate) fn records(&self) -> usize {
-        match self {
-            Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
-            Self::Append(batch) => {
-                let rows = [batch.change.is_some(), batch.unknown.is_some(), batch.answer.is_some()];
-                let others = 2 * batch.errands.len() + usize::from(batch.successor.is_some());
-                batch.entries.len() + batch.logs.len() + others + rows.into_iter().filter(|row| *row).count()
-            }
-            Self::Event(_) | Self::Module(_) => 1,
-            Self::Submit(submission) => submission.actions.iter().map(Action::records).sum::<usize>() + 1,
-        }
-    }
 }
 
 /// What a write that was kept answers.

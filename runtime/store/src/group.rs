@@ -3,12 +3,14 @@
 //! - With a waiter, everything that is queued is committed at once: on the waiter's own thread when nobody else is
 //!   committing (two changes of thread cost as much as the disk), else by the writer thread as soon as the other is done.
 //! - Without one, by the writer thread, after `Gather::linger` or `Gather::max_records`.
+//! - What is bulky, by the writer thread alone, a piece after the other, so that quick writes have their commits in between; and where
+//!   there are such, it rests after each for twice as long as that took.
 //!
-//! Invariants: writes are committed in the order of their numbers; `settled` only grows, and is moved while the ledger is
-//! held; the ledger is locked before the queue, never the other way round.
+//! Invariants: writes of a lane are committed in the order of their numbers (see `lanes`, also for a run's); `settled` only grows, and
+//! is moved while the ledger is held; the ledger is locked before the queue, never the other way round.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,7 @@ use tokio::sync::{oneshot, watch};
 use crate::apply::{Heads, Refusal, Reply, Write, apply};
 use crate::error::{Result, StoreError};
 use crate::histogram::Histogram;
+use crate::lanes::{Lane, Lanes, Place, Queued, Taken};
 use crate::ledger::Ledger;
 use crate::pending::Ticket;
 use crate::queue::Begins;
@@ -42,6 +45,12 @@ impl Default for Gather {
 
 /// Beyond so many times `max_records`, an append helps to write: a stalled disk must not fill the memory.
 const CROWDED: usize = 16;
+/// The same for bytes.
+const CROWDED_BYTES: usize = 64 << 20;
+/// Beside quick writes, bulky ones rest after each of their commits for so many times as long as that took.
+const RESTS: u32 = 2;
+/// And for no longer than this.
+const MOST_REST: Duration = Duration::from_millis(100);
 
 pub(crate) struct Group<L> {
     gather: Gather,
@@ -49,8 +58,10 @@ pub(crate) struct Group<L> {
     wake_writer: Condvar,
     /// `None` once closed.
     ledger: Mutex<Option<Applier<L>>>,
-    /// Every write with a number up to this one has been committed or has failed.
-    settled: watch::Sender<u64>,
+    /// Of each lane: every write with a number up to this one has been committed or has failed.
+    settled: [watch::Sender<u64>; 2],
+    /// The writer thread waits for the ledger: others leave it to that, which might come to nothing else beside them.
+    writer_waits: AtomicBool,
     stopped: Mutex<Stopped>,
     commits: AtomicU64,
     /// How long the oldest write of a commit has waited.
@@ -68,22 +79,26 @@ struct Applier<L> {
 
 #[derive(Default)]
 struct Queue {
-    writes: Vec<Queued>,
-    records: usize,
-    /// When the oldest write was queued.
-    since: Option<Instant>,
-    last_number: u64,
-    /// Somebody waits, and the writer is to commit.
-    wanted: bool,
+    lanes: Lanes,
+    /// Somebody waits for quick writes, and the writer is to commit them; or for bulky ones.
+    wanted: [bool; 2],
     /// The writer sleeps until a time, so it need not be woken to begin with that.
     timed: bool,
+    /// Bulky writes rest until then, where quick ones were committed since the last.
+    rests_until: Option<Instant>,
+    /// Quick writes were committed since the last bulky one.
+    is_shared: bool,
     closed: bool,
 }
 
-struct Queued {
-    number: u64,
-    write: Write,
-    answer: Option<oneshot::Sender<Result<Reply>>>,
+/// What the writer thread is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Commit(Lane),
+    /// In so long at the latest; without a time, when somebody says so.
+    Later(Option<Duration>),
+    /// There is nothing left to do for ever.
+    Over,
 }
 
 /// What became of each write of a batch, in order.
@@ -96,7 +111,8 @@ impl<L: Ledger> Group<L> {
             queue: Mutex::default(),
             wake_writer: Condvar::new(),
             ledger: Mutex::new(Some(Applier { ledger, heads: Heads::default() })),
-            settled: watch::Sender::new(0),
+            settled: [watch::Sender::new(0), watch::Sender::new(0)],
+            writer_waits: AtomicBool::new(false),
             stopped: Mutex::default(),
             commits: AtomicU64::new(0),
             queued: Histogram::default(),
@@ -120,55 +136,75 @@ impl<L: Ledger> Group<L> {
         Latencies { queued: self.queued.counted(), commits: self.committed.counted() }
     }
 
-    /// Queues a write and gives it its number.
-    pub(crate) fn enqueue(&self, write: Write, answer: Option<oneshot::Sender<Result<Reply>>>) -> u64 {
+    /// Queues a write, and says where.
+    pub(crate) fn enqueue(&self, write: Write, answer: Option<oneshot::Sender<Result<Reply>>>) -> Place {
         let mut queue = lock(&self.queue);
-        queue.last_number += 1;
-        let number = queue.last_number;
-        queue.records += write.records().max(1);
-        queue.since.get_or_insert_with(Instant::now);
-        queue.writes.push(Queued { number, write, answer });
-        let full = queue.records >= self.gather.max_records;
-        let crowded = queue.records >= self.gather.max_records.saturating_mul(CROWDED);
-        if full || (!queue.timed && self.gather.linger.is_some()) {
+        let place = queue.lanes.push(write, answer, Instant::now());
+        let records = queue.lanes.records(place.lane);
+        let full = records >= self.gather.max_records;
+        // Whoever writes bulk waits for that before it goes on, and others do not carry it for them.
+        let most = self.gather.max_records.saturating_mul(CROWDED);
+        let crowded = place.lane == Lane::Quick && (records >= most || queue.lanes.bytes(Lane::Quick) >= CROWDED_BYTES);
+        if full || (self.gather.linger.is_some() && (!queue.timed || place.lane == Lane::Bulk)) {
             self.wake_writer.notify_one();
         }
         drop(queue);
         if crowded {
-            self.commit_queued(&mut lock(&self.ledger));
+            let mut ledger = lock(&self.ledger);
+            while self.commit(&mut ledger, Lane::Quick) {}
         }
-        number
+        place
     }
 
-    /// Returns when the write with this number has been committed or has failed, and sees to it that it soon has.
-    pub(crate) async fn settle(&self, number: u64) {
-        if *self.settled.borrow() >= number {
+    /// Returns when this write has been committed or has failed, and sees to it that it soon has.
+    pub(crate) async fn settle(&self, place: Place) {
+        let settled = &self.settled[place.lane as usize];
+        if *settled.borrow() >= place.number {
             return;
         }
-        match self.ledger.try_lock() {
-            Ok(mut ledger) => self.commit_queued(&mut ledger),
-            Err(TryLockError::Poisoned(poisoned)) => self.commit_queued(&mut poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => self.call_writer(number),
+        match self.try_ledger(place.lane) {
+            Some(mut ledger) => while *settled.borrow() < place.number && self.commit(&mut ledger, place.lane) {},
+            None => self.call_writer(place),
         }
+        self.settled(place).await;
+    }
+
+    /// Returns when this write has been committed or has failed.
+    pub(crate) async fn settled(&self, place: Place) {
         // Cannot fail: the sender is our own.
-        let _ = self.settled.subscribe().wait_for(|settled| *settled >= number).await;
+        let _ = self.settled[place.lane as usize].subscribe().wait_for(|settled| *settled >= place.number).await;
+    }
+
+    /// The ledger, where it is free for a waiter to commit by itself.
+    fn try_ledger(&self, lane: Lane) -> Option<MutexGuard<'_, Option<Applier<L>>>> {
+        if lane == Lane::Bulk || self.writer_waits.load(Ordering::Relaxed) {
+            return None;
+        }
+        match self.ledger.try_lock() {
+            Ok(ledger) => Some(ledger),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Whether the batch was kept. Only after it has settled.
     pub(crate) fn verdict(&self, ticket: Ticket) -> Result<()> {
-        lock(&self.stopped).check(ticket)
+        lock(&self.stopped).check(ticket.run, ticket.place.number)
     }
 
     /// Takes batches of a stopped run again, from the next one on.
     pub(crate) fn recover(&self, run: RunKey) {
         let queue = lock(&self.queue);
-        lock(&self.stopped).recover(run, queue.last_number + 1);
+        lock(&self.stopped).recover(run, queue.lanes.last_number() + 1);
     }
 
     /// The writer thread: returns when the group is closed and the queue empty.
     pub(crate) fn write_until_closed(&self) {
-        while self.sleep_until_due() {
-            self.commit_queued(&mut lock(&self.ledger));
+        while let Some(lane) = self.sleep_until_due() {
+            self.writer_waits.store(true, Ordering::Relaxed);
+            let mut ledger = lock(&self.ledger);
+            self.writer_waits.store(false, Ordering::Relaxed);
+            self.commit(&mut ledger, lane);
         }
     }
 
@@ -189,86 +225,117 @@ impl<L: Ledger> Group<L> {
         if let Some(applier) = ledger.as_mut() {
             applier.heads.clear();
         }
-        let (writes, _) = self.take_queued();
-        let lost = writes.iter().map(|_| Err(StoreError::Closed)).collect();
-        self.settle_all(writes, lost);
+        let all = lock(&self.queue).lanes.take_all();
+        for taken in all.into_iter().flatten() {
+            let lost = taken.writes.iter().map(|_| Err(StoreError::Closed)).collect();
+            self.settle_all(taken, lost);
+        }
         let queue = lock(&self.queue);
-        lock(&self.stopped).recover_all(queue.last_number + 1);
+        lock(&self.stopped).recover_all(queue.lanes.last_number() + 1);
     }
 
-    fn call_writer(&self, number: u64) {
+    /// Has the writer thread commit what is queued up to this write.
+    pub(crate) fn call_writer(&self, place: Place) {
         let mut queue = lock(&self.queue);
         // Otherwise it is in the transaction that is being committed now.
-        if queue.writes.first().is_some_and(|first| first.number <= number) {
-            queue.wanted = true;
+        if queue.lanes.has(place) {
+            queue.wanted[place.lane as usize] = true;
             self.wake_writer.notify_one();
         }
     }
 
-    /// False when there is nothing left to do for ever.
-    fn sleep_until_due(&self) -> bool {
+    /// What the writer thread is to commit next; `None` when there is nothing left to do for ever.
+    fn sleep_until_due(&self) -> Option<Lane> {
         let mut queue = lock(&self.queue);
         loop {
-            let Some(since) = queue.since else {
-                if queue.closed {
-                    return false;
-                }
+            let left = match self.due(&queue, Instant::now()) {
+                Due::Commit(lane) => return Some(lane),
+                Due::Over => return None,
+                Due::Later(left) => left,
+            };
+            let Some(left) = left else {
                 queue = self.wake_writer.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            if queue.wanted || queue.closed || queue.records >= self.gather.max_records {
-                return true;
-            }
-            let Some(linger) = self.gather.linger else {
-                queue = self.wake_writer.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = linger.saturating_sub(since.elapsed());
-            if left.is_zero() {
-                return true;
-            }
-            queue.timed = true;
+            queue.timed = queue.lanes.quick_since().is_some();
             queue = self.wake_writer.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
             queue.timed = false;
         }
     }
 
-    /// What is queued, and since when.
-    fn take_queued(&self) -> (Vec<Queued>, Option<Instant>) {
-        let mut queue = lock(&self.queue);
-        queue.records = 0;
-        queue.wanted = false;
-        (std::mem::take(&mut queue.writes), queue.since.take())
+    fn due(&self, queue: &Queue, now: Instant) -> Due {
+        if queue.lanes.is_empty() {
+            return if queue.closed { Due::Over } else { Due::Later(None) };
+        }
+        let [quick_wanted, bulk_wanted] = queue.wanted;
+        let full = |lane| queue.lanes.records(lane) >= self.gather.max_records;
+        let quick = queue.lanes.quick_since().and_then(|since| {
+            if quick_wanted || queue.closed || full(Lane::Quick) {
+                return Some(Duration::ZERO);
+            }
+            self.gather.linger.map(|linger| linger.saturating_sub(now.saturating_duration_since(since)))
+        });
+        if quick.is_some_and(|left| left.is_zero()) {
+            return Due::Commit(Lane::Quick);
+        }
+        let bulk = queue.lanes.bulk().and_then(|behind_quick| {
+            if !(bulk_wanted || queue.closed || full(Lane::Bulk) || self.gather.linger.is_some()) {
+                return None;
+            }
+            let rests = queue.rests_until.filter(|_| !queue.closed);
+            Some((rests.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)), behind_quick))
+        });
+        match (quick, bulk) {
+            (_, Some((left, behind_quick))) if left.is_zero() => {
+                Due::Commit(if behind_quick { Lane::Quick } else { Lane::Bulk })
+            }
+            (Some(quick), Some((bulk, _))) => Due::Later(Some(quick.min(bulk))),
+            (quick, bulk) => Due::Later(quick.or(bulk.map(|(left, _)| left))),
+        }
     }
 
-    /// Commits everything that is queued in one transaction, and settles it.
-    fn commit_queued(&self, applier: &mut Option<Applier<L>>) {
-        let (writes, since) = self.take_queued();
-        if writes.is_empty() {
-            return;
-        }
-        if let Some(since) = since {
-            self.queued.add(since.elapsed());
-        }
+    fn take(&self, lane: Lane) -> Option<Taken> {
+        let mut queue = lock(&self.queue);
+        let taken = match lane {
+            Lane::Quick => queue.lanes.take_quick(),
+            Lane::Bulk => queue.lanes.take_bulk(),
+        };
+        queue.wanted[lane as usize] &= queue.lanes.records(lane) > 0;
+        queue.is_shared |= lane == Lane::Quick && taken.is_some();
+        taken
+    }
+
+    /// Commits the next writes of a lane in one transaction, and settles them. False where there were none.
+    fn commit(&self, applier: &mut Option<Applier<L>>, lane: Lane) -> bool {
+        let Some(taken) = self.take(lane) else { return false };
+        self.queued.add(taken.since.elapsed());
         let began = Instant::now();
+        let writes = &taken.writes;
         let outcomes = match applier {
             None => writes.iter().map(|_| Err(StoreError::Closed)).collect(),
             Some(applier) => {
                 // A panic must not leave anybody waiting for ever: it is a failed commit like any other.
-                let attempt = catch_unwind(AssertUnwindSafe(|| self.commit_all(applier, &writes)));
+                let attempt = catch_unwind(AssertUnwindSafe(|| self.commit_all(applier, writes)));
                 attempt.unwrap_or_else(|_| {
                     applier.heads.clear();
-                    fail(&writes, &StoreError::Internal("a panic while committing".into()))
+                    fail(writes, &StoreError::Internal("a panic while committing".into()))
                 })
             }
         };
-        self.committed.add(began.elapsed());
-        self.settle_all(writes, outcomes);
+        let took = began.elapsed();
+        self.committed.add(took);
+        if lane == Lane::Bulk {
+            let mut queue = lock(&self.queue);
+            let is_shared = std::mem::take(&mut queue.is_shared);
+            queue.rests_until = is_shared.then(|| Instant::now() + (took * RESTS).min(MOST_REST));
+        }
+        self.settle_all(taken, outcomes);
+        true
     }
 
     /// One transaction; one for each write where a single one may have spoilt it for the others.
     fn commit_all(&self, applier: &mut Applier<L>, writes: &[Queued]) -> Outcomes {
-        match self.commit(applier, writes) {
+        match self.transact(applier, writes) {
             Ok(outcomes) => outcomes,
             Err(error) if error.is_of_the_disk() || writes.len() == 1 => {
                 tracing::error!(%error, writes = writes.len(), "a commit failed");
@@ -282,13 +349,13 @@ impl<L: Ledger> Group<L> {
     }
 
     fn commit_one(&self, applier: &mut Applier<L>, one: &[Queued]) -> Outcomes {
-        let outcomes = self.commit(applier, one).unwrap_or_else(|error| fail(one, &error));
+        let outcomes = self.transact(applier, one).unwrap_or_else(|error| fail(one, &error));
         // Not later: what follows in the same run must find it stopped.
         self.note_stops(one, &outcomes);
         outcomes
     }
 
-    fn commit(&self, applier: &mut Applier<L>, writes: &[Queued]) -> Result<Outcomes> {
+    fn transact(&self, applier: &mut Applier<L>, writes: &[Queued]) -> Result<Outcomes> {
         let Applier { ledger, heads } = applier;
         let mut outcomes = Vec::with_capacity(writes.len());
         let committed = ledger.transaction(&mut |rows| {
@@ -326,12 +393,13 @@ impl<L: Ledger> Group<L> {
     }
 
     fn check_stop(&self, queued: &Queued) -> Result<()> {
-        queued.ticket().map_or(Ok(()), |ticket| self.verdict(ticket))
+        queued.write.run().map_or(Ok(()), |run| lock(&self.stopped).check(run, queued.number))
     }
 
+    /// Only batches stop their runs.
     fn stop(&self, queued: &Queued, error: &StoreError) {
-        if let Some(ticket) = queued.ticket() {
-            lock(&self.stopped).stop(ticket, error.clone());
+        if let Some(run) = queued.write.run() {
+            lock(&self.stopped).stop(run, queued.number, error.clone());
         }
     }
 
@@ -344,26 +412,18 @@ impl<L: Ledger> Group<L> {
     }
 
     /// Stops first, answers then, and moves `settled` last: whoever looks finds the whole truth.
-    fn settle_all(&self, writes: Vec<Queued>, outcomes: Outcomes) {
+    fn settle_all(&self, taken: Taken, outcomes: Outcomes) {
+        let Taken { lane, writes, .. } = taken;
         let Some(last) = writes.last().map(|queued| queued.number) else { return };
         self.note_stops(&writes, &outcomes);
+        lock(&self.queue).lanes.settled(lane, &writes);
         for (queued, outcome) in writes.into_iter().zip(outcomes) {
             if let Some(answer) = queued.answer {
                 // Whoever asked may have gone.
                 let _ = answer.send(outcome);
             }
         }
-        self.settled.send_replace(last);
-    }
-}
-
-impl Queued {
-    /// The ticket of a batch. Other writes stop no run.
-    fn ticket(&self) -> Option<Ticket> {
-        match &self.write {
-            Write::Append(batch) => Some(Ticket { number: self.number, run: batch.run }),
-            _ => None,
-        }
+        self.settled[lane as usize].send_replace(last);
     }
 }
 

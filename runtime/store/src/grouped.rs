@@ -49,10 +49,10 @@ impl<L: Ledger> Grouped<L> {
 
     fn ask<T: Send + 'static>(&self, write: Write, take: fn(Reply) -> Option<T>) -> Pending<T> {
         let (answer, answered) = oneshot::channel();
-        let number = self.group.enqueue(write, Some(answer));
+        let place = self.group.enqueue(write, Some(answer));
         let group = self.group.clone();
         Pending::new(async move {
-            group.settle(number).await;
+            group.settle(place).await;
             let reply = answered.await.unwrap_or(Err(StoreError::Closed))?;
             take(reply).ok_or_else(|| StoreError::Internal("the answer to another question".into()))
         })
@@ -69,15 +69,24 @@ impl<L: Ledger> Store for Grouped<L> {
 
     fn append(&self, batch: Append) -> Ticket {
         let run = batch.run;
-        Ticket { number: self.group.enqueue(Write::Append(batch), None), run }
+        Ticket { place: self.group.enqueue(Write::Append(batch), None), run }
     }
 
     fn durable(&self, ticket: Ticket) -> Pending<()> {
         let group = self.group.clone();
         Pending::new(async move {
             if !planted(Fault::EarlyTicket) {
-                group.settle(ticket.number).await;
+                group.settle(ticket.place).await;
             }
+            group.verdict(ticket)
+        })
+    }
+
+    fn durable_beside(&self, ticket: Ticket) -> Pending<()> {
+        let group = self.group.clone();
+        group.call_writer(ticket.place);
+        Pending::new(async move {
+            group.settled(ticket.place).await;
             group.verdict(ticket)
         })
     }

@@ -8,12 +8,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use crate::error::Result;
+use crate::lanes::Place;
 use crate::rows::RunKey;
 
 /// A queued batch. To be given to [`Store::durable`](crate::Store::durable) of the store that it came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
-    pub(crate) number: u64,
+    pub(crate) place: Place,
     pub(crate) run: RunKey,
 }
 

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 
 use crate::error::{Result, StoreError};
-use crate::pending::Ticket;
 use crate::rows::RunKey;
 
 #[derive(Default)]
@@ -27,19 +26,19 @@ impl Loss {
 
 impl Stopped {
     /// Whether the batch is lost, and why: its own error for the one that stopped the run, `Stopped` for those behind it.
-    pub(crate) fn check(&self, ticket: Ticket) -> Result<()> {
-        let losses = self.0.get(&ticket.run).map_or(&[][..], Vec::as_slice);
-        match losses.iter().find(|loss| loss.covers(ticket.number)) {
+    pub(crate) fn check(&self, run: RunKey, number: u64) -> Result<()> {
+        let losses = self.0.get(&run).map_or(&[][..], Vec::as_slice);
+        match losses.iter().find(|loss| loss.covers(number)) {
             None => Ok(()),
-            Some(loss) if loss.from == ticket.number => Err(loss.cause.clone()),
-            Some(loss) => Err(StoreError::Stopped { run: ticket.run, cause: Box::new(loss.cause.clone()) }),
+            Some(loss) if loss.from == number => Err(loss.cause.clone()),
+            Some(loss) => Err(StoreError::Stopped { run, cause: Box::new(loss.cause.clone()) }),
         }
     }
 
     /// Stops the run at this batch, unless it has been stopped before it.
-    pub(crate) fn stop(&mut self, ticket: Ticket, cause: StoreError) {
-        if self.check(ticket).is_ok() {
-            self.0.entry(ticket.run).or_default().push(Loss { from: ticket.number, until: None, cause });
+    pub(crate) fn stop(&mut self, run: RunKey, number: u64, cause: StoreError) {
+        if self.check(run, number).is_ok() {
+            self.0.entry(run).or_default().push(Loss { from: number, until: None, cause });
         }
     }
 
@@ -62,26 +61,22 @@ impl Stopped {
 mod tests {
     use super::*;
 
-    fn at(number: u64) -> Ticket {
-        Ticket { number, run: 1 }
-    }
-
     #[test]
     fn a_loss_covers_what_follows_until_the_recovery() {
         let mut stopped = Stopped::default();
-        stopped.stop(at(5), StoreError::Closed);
-        stopped.stop(at(6), StoreError::DiskFull(String::new()));
-        assert_eq!(stopped.check(at(4)), Ok(()));
-        assert_eq!(stopped.check(at(5)), Err(StoreError::Closed));
+        stopped.stop(1, 5, StoreError::Closed);
+        stopped.stop(1, 6, StoreError::DiskFull(String::new()));
+        assert_eq!(stopped.check(1, 4), Ok(()));
+        assert_eq!(stopped.check(1, 5), Err(StoreError::Closed));
         let behind = StoreError::Stopped { run: 1, cause: Box::new(StoreError::Closed) };
-        assert_eq!(stopped.check(at(6)), Err(behind));
-        assert_eq!(stopped.check(Ticket { number: 6, run: 2 }), Ok(()));
+        assert_eq!(stopped.check(1, 6), Err(behind));
+        assert_eq!(stopped.check(2, 6), Ok(()));
 
         stopped.recover(1, 8);
-        assert!(stopped.check(at(7)).is_err());
-        assert_eq!(stopped.check(at(8)), Ok(()));
-        stopped.stop(at(9), StoreError::Closed);
-        assert_eq!(stopped.check(at(8)), Ok(()));
-        assert!(stopped.check(at(10)).is_err());
+        assert!(stopped.check(1, 7).is_err());
+        assert_eq!(stopped.check(1, 8), Ok(()));
+        stopped.stop(1, 9, StoreError::Closed);
+        assert_eq!(stopped.check(1, 8), Ok(()));
+        assert!(stopped.check(1, 10).is_err());
     }
 }

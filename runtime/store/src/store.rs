@@ -44,6 +44,9 @@ pub trait Store: Send + Sync {
     /// [`Stopped`](crate::StoreError::Stopped), or the failure of the commit that it was in.
     fn durable(&self, ticket: Ticket) -> Pending<()>;
 
+    /// The same, by the writer's thread, and begun with this call: for who writes much and goes on meanwhile.
+    fn durable_beside(&self, ticket: Ticket) -> Pending<()>;
+
     /// [`Store::durable`] for a thread that may block.
     ///
     /// # Errors

@@ -112,18 +112,6 @@ pub enum Action {
     TryWriting,
 }
 
-impl Action {
-    /// How many rows it makes.
-    pub(crate) fn records(&self) -> usize {
-        match self {
-            Self::Fire { run, .. } => 3 + run.first.len() + run.inbox.len() + run.tags.len(),
-            Self::Start(run) => 1 + run.first.len() + run.inbox.len() + run.tags.len(),
-            Self::ForgetRows { most } | Self::ForgetAnswers { most, .. } => *most as usize,
-            _ => 1,
-        }
-    }
-}
-
 /// An answer under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {

@@ -276,6 +276,12 @@ impl Machine {
         }
     }
 
+    /// How many outputs wait to be carried out.
+    #[must_use]
+    pub fn output_count(&self) -> usize {
+        self.outputs.len()
+    }
+
     /// What is to be done since this was asked last, in order.
     pub fn outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)

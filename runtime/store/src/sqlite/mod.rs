@@ -4,6 +4,7 @@
 //! before they were chosen, see ARCHITECTURE.md.
 
 mod backup;
+mod checkpoint;
 mod client_reads;
 mod create;
 mod epochs;
@@ -38,6 +39,7 @@ use crate::ledger::{Ledger, Rows};
 use crate::{Grouped, SqliteStore};
 
 pub use backup::{Copied, back_up};
+use checkpoint::Checkpointer;
 use lock::DirectoryLock;
 use mark::Mark;
 use pool::Pool;
@@ -98,6 +100,7 @@ impl SqliteStore {
 /// The writing side. The fields' order is that of their end: the lock goes last.
 pub struct SqliteLedger {
     connection: Connection,
+    checkpoints: Checkpointer,
     mark: Mark,
     pool: Arc<Pool>,
     _lock: DirectoryLock,
@@ -121,9 +124,10 @@ impl SqliteLedger {
         configure(&connection, options)?;
         schema::migrate(&mut connection)?;
         let mark = Mark::check(directory, &connection)?;
+        let checkpoints = Checkpointer::begin(&file, &mut connection)?;
         let pool = Arc::new(Pool::new(file));
         let reads = SqliteReads::new(pool.clone());
-        Ok((Self { connection, mark, pool, _lock: lock }, reads))
+        Ok((Self { connection, checkpoints, mark, pool, _lock: lock }, reads))
     }
 }
 
@@ -141,7 +145,6 @@ fn configure(connection: &Connection, options: SqliteOptions) -> Result<()> {
         Durability::Process => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     if let Some(bytes) = options.max_size_bytes {
         let pages = i64::try_from(bytes / PAGE_SIZE_BYTES as u64).unwrap_or(i64::MAX).clamp(1, MAX_PAGES);
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
@@ -168,6 +171,7 @@ impl Ledger for SqliteLedger {
         if let Err(error) = self.mark.rise(added) {
             tracing::warn!(%error, "the mark of what is acknowledged could not be written");
         }
+        self.checkpoints.committed(&self.connection);
         Ok(())
     }
 }
@@ -177,6 +181,7 @@ impl Drop for SqliteLedger {
         if let Err(error) = self.mark.sync() {
             tracing::warn!(%error, "the mark of what is acknowledged could not be brought to the disk");
         }
+        self.checkpoints.close();
         // The last connection to close tidies the write-ahead log up, and only one that may write can do that.
         self.pool.close();
     }

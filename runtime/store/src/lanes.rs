@@ -1,0 +1,279 @@
+//! Where writes wait for their commit: quick ones apart from bulky ones, so that nobody waits for the megabytes of others. Plain data;
+//! when something is committed is decided in `group`.
+//!
+//! Invariants: writes leave a lane in the order of their numbers. So do those of one run, whichever lanes they are in: what follows
+//! a bulky one is in the bulk lane too until that has settled, and a bulky one leaves after the quick ones before it.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use crate::apply::{Reply, Write};
+use crate::error::Result;
+use crate::rows::RunKey;
+
+/// Where a write waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// With little to write.
+    Quick,
+    /// With much.
+    Bulk,
+}
+
+/// A write's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) number: u64,
+    pub(crate) lane: Lane,
+}
+
+/// A write of more bytes is bulky.
+const BULKY_BYTES: usize = 96 << 10;
+/// A write of more records is.
+const BULKY_RECORDS: usize = 500;
+/// A commit of quick writes has so many bytes, and perhaps one write more: what comes later waits for the next.
+const QUICK_BYTES: usize = 512 << 10;
+/// The same of bulky ones. It bounds for how long a quick one waits for others' bulk.
+const BULK_BYTES: usize = 128 << 10;
+
+pub(crate) struct Queued {
+    pub(crate) number: u64,
+    pub(crate) write: Write,
+    pub(crate) answer: Option<oneshot::Sender<Result<Reply>>>,
+    queued_at: Instant,
+    bytes: usize,
+    records: usize,
+}
+
+/// What a commit is made of.
+pub(crate) struct Taken {
+    pub(crate) lane: Lane,
+    pub(crate) writes: Vec<Queued>,
+    /// When the first of them was queued.
+    pub(crate) since: Instant,
+}
+
+#[derive(Default)]
+pub(crate) struct Lanes {
+    quick: Waiting,
+    bulk: Waiting,
+    /// How many bulky writes of a run have not settled.
+    unsettled: HashMap<RunKey, usize>,
+    last_number: u64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    writes: VecDeque<Queued>,
+    bytes: usize,
+    records: usize,
+}
+
+impl Lanes {
+    /// Queues a write, and says where.
+    pub(crate) fn push(&mut self, write: Write, answer: Option<oneshot::Sender<Result<Reply>>>, now: Instant) -> Place {
+        self.last_number += 1;
+        let (number, bytes, records) = (self.last_number, write.bytes(), write.records().max(1));
+        let run = write.run();
+        let follows = run.is_some_and(|run| self.unsettled.contains_key(&run));
+        let lane = if follows || bytes > BULKY_BYTES || records > BULKY_RECORDS { Lane::Bulk } else { Lane::Quick };
+        if let (Lane::Bulk, Some(run)) = (lane, run) {
+            *self.unsettled.entry(run).or_default() += 1;
+        }
+        self.lane(lane).add(Queued { number, write, answer, queued_at: now, bytes, records });
+        Place { number, lane }
+    }
+
+    /// The number of the last write that was queued.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.last_number
+    }
+
+    /// The next quick writes, as many as make one commit.
+    pub(crate) fn take_quick(&mut self) -> Option<Taken> {
+        self.quick.take(Lane::Quick, QUICK_BYTES, u64::MAX)
+    }
+
+    /// The next bulky writes; none while a quick one is before them.
+    pub(crate) fn take_bulk(&mut self) -> Option<Taken> {
+        let before = self.quick.first().map_or(u64::MAX, |first| first.number);
+        self.bulk.take(Lane::Bulk, BULK_BYTES, before)
+    }
+
+    /// All that waits, in order.
+    pub(crate) fn take_all(&mut self) -> [Option<Taken>; 2] {
+        [Lane::Quick, Lane::Bulk].map(|lane| self.lane(lane).take(lane, usize::MAX, u64::MAX))
+    }
+
+    /// These were committed, or have failed.
+    pub(crate) fn settled(&mut self, lane: Lane, writes: &[Queued]) {
+        if lane == Lane::Quick {
+            return;
+        }
+        for run in writes.iter().filter_map(|queued| queued.write.run()) {
+            if let Some(left) = self.unsettled.get_mut(&run) {
+                *left -= 1;
+                if *left == 0 {
+                    self.unsettled.remove(&run);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.quick.writes.is_empty() && self.bulk.writes.is_empty()
+    }
+
+    /// Whether the write has not been taken yet.
+    pub(crate) fn has(&self, place: Place) -> bool {
+        self.waiting(place.lane).first().is_some_and(|first| first.number <= place.number)
+    }
+
+    /// When the first quick write was queued.
+    pub(crate) fn quick_since(&self) -> Option<Instant> {
+        self.quick.first().map(|first| first.queued_at)
+    }
+
+    /// Whether bulky writes wait, and whether quick ones are to be committed before them.
+    pub(crate) fn bulk(&self) -> Option<bool> {
+        let first = self.bulk.first()?;
+        Some(self.quick.first().is_some_and(|quick| quick.number < first.number))
+    }
+
+    pub(crate) fn records(&self, lane: Lane) -> usize {
+        self.waiting(lane).records
+    }
+
+    pub(crate) fn bytes(&self, lane: Lane) -> usize {
+        self.waiting(lane).bytes
+    }
+
+    fn waiting(&self, lane: Lane) -> &Waiting {
+        match lane {
+            Lane::Quick => &self.quick,
+            Lane::Bulk => &self.bulk,
+        }
+    }
+
+    fn lane(&mut self, lane: Lane) -> &mut Waiting {
+        match lane {
+            Lane::Quick => &mut self.quick,
+            Lane::Bulk => &mut self.bulk,
+        }
+    }
+}
+
+impl Waiting {
+    fn first(&self) -> Option<&Queued> {
+        self.writes.front()
+    }
+
+    fn add(&mut self, queued: Queued) {
+        self.bytes += queued.bytes;
+        self.records += queued.records;
+        self.writes.push_back(queued);
+    }
+
+    /// The first ones with numbers below `before`, until they have `most` bytes.
+    fn take(&mut self, lane: Lane, most: usize, before: u64) -> Option<Taken> {
+        let since = self.first().filter(|first| first.number < before)?.queued_at;
+        let (mut bytes, mut count) = (0, 0);
+        for queued in self.writes.iter().take_while(|queued| queued.number < before) {
+            // The first of all is taken however large it is.
+            if count > 0 && bytes + queued.bytes > most {
+                break;
+            }
+            bytes += queued.bytes;
+            count += 1;
+        }
+        let writes: Vec<_> = self.writes.drain(..count).collect();
+        self.bytes -= bytes;
+        self.records -= writes.iter().map(|queued| queued.records).sum::<usize>();
+        Some(Taken { lane, writes, since })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rows::Append;
+
+    fn append(run: RunKey, bytes: usize) -> Write {
+        Write::Append(Append::entries(run, 0, vec![vec![0; bytes]]))
+    }
+
+    fn numbers(taken: &Taken) -> Vec<u64> {
+        taken.writes.iter().map(|queued| queued.number).collect()
+    }
+
+    #[test]
+    fn what_follows_a_bulky_write_of_its_run_waits_behind_it_until_it_has_settled() {
+        let mut lanes = Lanes::default();
+        let mut push = |lanes: &mut Lanes, run, bytes| lanes.push(append(run, bytes), None, Instant::now()).lane;
+        assert_eq!(push(&mut lanes, 1, 10), Lane::Quick);
+        assert_eq!(push(&mut lanes, 1, BULKY_BYTES + 1), Lane::Bulk);
+        assert_eq!(push(&mut lanes, 1, 10), Lane::Bulk);
+        assert_eq!(push(&mut lanes, 2, 10), Lane::Quick);
+        // The quick one of the same run goes first.
+        assert!(lanes.take_bulk().is_none());
+        assert_eq!(numbers(&lanes.take_quick().unwrap()), [1, 4]);
+        let taken = lanes.take_bulk().unwrap();
+        assert_eq!(numbers(&taken), [2, 3]);
+        assert_eq!(push(&mut lanes, 1, 10), Lane::Bulk);
+        lanes.settled(Lane::Bulk, &taken.writes);
+        assert_eq!(push(&mut lanes, 1, 10), Lane::Bulk);
+        let taken = lanes.take_bulk().unwrap();
+        lanes.settled(Lane::Bulk, &taken.writes);
+        assert_eq!(push(&mut lanes, 1, 10), Lane::Quick);
+    }
+
+    #[test]
+    fn a_commit_has_so_many_bytes_or_one_write() {
+        let mut lanes = Lanes::default();
+        for bytes in [BULK_BYTES * 3, BULKY_BYTES + 1, BULK_BYTES - BULKY_BYTES - 1, 1] {
+            lanes.push(append(1, bytes), None, Instant::now());
+        }
+        let commits: Vec<_> = std::iter::from_fn(|| lanes.take_bulk().map(|taken| numbers(&taken))).collect();
+        assert_eq!(commits, [vec![1], vec![2, 3], vec![4]]);
+    }
+
+    proptest! {
+        #[test]
+        fn writes_of_a_run_leave_in_their_order_and_none_is_lost(
+            steps in proptest::collection::vec((0..8u8, 1..5i64, prop_oneof![1..100usize, 60_000..300_000usize]), 1..300),
+        ) {
+            let mut lanes = Lanes::default();
+            let (mut pushed, mut left, mut under_way) = (Vec::new(), Vec::new(), Vec::new());
+            let settle = |lanes: &mut Lanes, under_way: &mut Vec<Taken>, left: &mut Vec<(RunKey, u64)>| {
+                for taken in under_way.drain(..) {
+                    lanes.settled(taken.lane, &taken.writes);
+                    left.extend(taken.writes.iter().map(|queued| (queued.write.run().unwrap(), queued.number)));
+                }
+            };
+            for (what, run, bytes) in steps {
+                match what {
+                    // One commit is under way at a time.
+                    0 => { settle(&mut lanes, &mut under_way, &mut left); under_way.extend(lanes.take_quick()); }
+                    1 => { settle(&mut lanes, &mut under_way, &mut left); under_way.extend(lanes.take_bulk()); }
+                    2 => settle(&mut lanes, &mut under_way, &mut left),
+                    _ => pushed.push((run, lanes.push(append(run, bytes), None, Instant::now()).number)),
+                }
+            }
+            loop {
+                settle(&mut lanes, &mut under_way, &mut left);
+                under_way.extend(lanes.take_bulk().or_else(|| lanes.take_quick()));
+                if under_way.is_empty() { break; }
+            }
+            prop_assert!(lanes.is_empty() && lanes.bytes(Lane::Quick) + lanes.bytes(Lane::Bulk) == 0 && lanes.unsettled.is_empty());
+            prop_assert_eq!(lanes.records(Lane::Quick) + lanes.records(Lane::Bulk), 0);
+            let of = |all: &[(RunKey, u64)], run| all.iter().filter(|one| one.0 == run).copied().collect::<Vec<_>>();
+            for run in 1..5 {
+                prop_assert_eq!(of(&left, run), of(&pushed, run));
+            }
+        }
+    }
+}
