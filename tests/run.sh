@@ -16,7 +16,7 @@ cargo test -p stepwell-sim --features planted-faults --test mutations
 cargo test -p stepwell-fuzz --no-default-features --features planted-faults --test planted
 # Stepwell over the real stack dies at every point of every example, and at some of random programs; what is planted must be caught.
 # With the features of the whole workspace, so that nothing but our own crates is compiled again.
-cargo test --workspace --features stepwell-sweep/sweep --test examples --test programs --test planted -- --nocapture
+cargo test --workspace --features stepwell-sweep/sweep --test examples --test programs --test planted --test bulky -- --nocapture
 
 # The API against its own description: schemathesis needs Python.
 if python3 -c 'import ensurepip, venv' 2>/dev/null; then

@@ -113,12 +113,12 @@ fn attempt(case: &Case<'_>) -> anyhow::Result<Outcome> {
             break;
         }
     }
-    let (row, journal) = life::on_disk(dir.path())?.context("there is no run")?;
+    let (row, journal, lines) = life::on_disk(dir.path())?.context("there is no run")?;
     let done = match &behind {
         Behind::Shop(address) => of_shop(&gate::shop_record(*address)?),
         Behind::World(world) => of_world(world),
     };
-    let remains = Remains { row, journal, arrivals: gate.arrivals(), done };
+    let remains = Remains { row, journal, lines, arrivals: gate.arrivals(), done };
     if let Some(task) = shop {
         task.abort();
     }

@@ -24,6 +24,8 @@ pub struct Remains {
     pub row: RunRow,
     /// Its journal.
     pub journal: Vec<Vec<u8>>,
+    /// What its workflow code logged.
+    pub lines: Vec<String>,
     /// What came to the other side.
     pub arrivals: Vec<Arrival>,
     /// What the other side did, as far as it is the same with and without deaths.
@@ -106,6 +108,11 @@ fn requests(journal: &[Entry], arrivals: &[Arrival]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How lines begin.
+fn brief(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| line.chars().take(20).collect()).collect()
+}
+
 /// Whether a run is as one that did not die.
 ///
 /// # Errors
@@ -135,6 +142,12 @@ pub fn same(remains: &Remains, whole: &Remains) -> anyhow::Result<()> {
     ensure!(died == lived, "the result is {died:?}, without a death {lived:?}");
     let (died, lived) = (essence(&remains.journal)?, essence(&whole.journal)?);
     ensure!(died == lived, "the journal says\n{died:#?}\nwithout a death\n{lived:#?}");
+    ensure!(
+        remains.lines == whole.lines,
+        "it logged {:?}, without a death {:?}",
+        brief(&remains.lines),
+        brief(&whole.lines)
+    );
     let (died, lived) = (&remains.done.operations, &whole.done.operations);
     ensure!(died == lived, "the other side has done {died:?}, without a death {lived:?}");
     Ok(())

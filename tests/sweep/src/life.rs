@@ -211,18 +211,20 @@ async fn the_run(engine: &Engine, at: &Circumstances<'_>) -> Result<(RunRef, boo
     Ok((engine.start(start).await?, true))
 }
 
-/// The run as it stands on the disk, and its journal.
+/// The run as it stands on the disk, its journal, and what its workflow code logged.
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn on_disk(data_dir: &Path) -> anyhow::Result<Option<(RunRow, Vec<Vec<u8>>)>> {
+pub fn on_disk(data_dir: &Path) -> anyhow::Result<Option<(RunRow, Vec<Vec<u8>>, Vec<String>)>> {
     use stepwell_engine::store::Reads as _;
 
     let reads = stepwell_store::read_only(data_dir)?;
     let list = reads.runs(&all())?;
     let Some(row) = list.runs.iter().find(|row| row.links.parent.is_none()) else { return Ok(None) };
     let row = reads.run_by_number(row.key)?.context("the run is there")?;
-    Ok(Some((row.clone(), journal(&reads, row.key)?)))
+    // What bodies log comes once for each attempt that had begun to: how often is no part of what is compared.
+    let lines = reads.logs(row.key, None, u32::MAX)?.into_iter().filter(|line| line.step.is_none());
+    Ok(Some((row.clone(), journal(&reads, row.key)?, lines.map(|line| line.text).collect())))
 }
 
 fn journal(reads: &stepwell_store::SqliteReads, run: RunKey) -> anyhow::Result<Vec<Vec<u8>>> {
