@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use crate::apply::{Heads, Refusal, Reply, Write, apply};
 use crate::error::{Result, StoreError};
@@ -22,6 +22,7 @@ use crate::ledger::Ledger;
 use crate::pending::Ticket;
 use crate::queue::Begins;
 use crate::rows::RunKey;
+use crate::settled::Settled;
 use crate::stopped::Stopped;
 use crate::store::Latencies;
 
@@ -50,7 +51,7 @@ pub(crate) struct Group<L> {
     /// `None` once closed.
     ledger: Mutex<Option<Applier<L>>>,
     /// Every write with a number up to this one has been committed or has failed.
-    settled: watch::Sender<u64>,
+    settled: Settled,
     stopped: Mutex<Stopped>,
     commits: AtomicU64,
     /// How long the oldest write of a commit has waited.
@@ -96,7 +97,7 @@ impl<L: Ledger> Group<L> {
             queue: Mutex::default(),
             wake_writer: Condvar::new(),
             ledger: Mutex::new(Some(Applier { ledger, heads: Heads::default() })),
-            settled: watch::Sender::new(0),
+            settled: Settled::default(),
             stopped: Mutex::default(),
             commits: AtomicU64::new(0),
             queued: Histogram::default(),
@@ -126,11 +127,12 @@ impl<L: Ledger> Group<L> {
         queue.last_number += 1;
         let number = queue.last_number;
         queue.records += write.records().max(1);
+        let first = queue.since.is_none();
         queue.since.get_or_insert_with(Instant::now);
         queue.writes.push(Queued { number, write, answer });
         let full = queue.records >= self.gather.max_records;
         let crowded = queue.records >= self.gather.max_records.saturating_mul(CROWDED);
-        if full || (!queue.timed && self.gather.linger.is_some()) {
+        if full || (first && !queue.timed && self.gather.linger.is_some()) {
             self.wake_writer.notify_one();
         }
         drop(queue);
@@ -142,7 +144,7 @@ impl<L: Ledger> Group<L> {
 
     /// Returns when the write with this number has been committed or has failed, and sees to it that it soon has.
     pub(crate) async fn settle(&self, number: u64) {
-        if *self.settled.borrow() >= number {
+        if self.settled.has(number) {
             return;
         }
         match self.ledger.try_lock() {
@@ -150,8 +152,7 @@ impl<L: Ledger> Group<L> {
             Err(TryLockError::Poisoned(poisoned)) => self.commit_queued(&mut poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => self.call_writer(number),
         }
-        // Cannot fail: the sender is our own.
-        let _ = self.settled.subscribe().wait_for(|settled| *settled >= number).await;
+        self.settled.wait_for(number).await;
     }
 
     /// Whether the batch was kept. Only after it has settled.
@@ -199,8 +200,9 @@ impl<L: Ledger> Group<L> {
     fn call_writer(&self, number: u64) {
         let mut queue = lock(&self.queue);
         // Otherwise it is in the transaction that is being committed now.
-        if queue.writes.first().is_some_and(|first| first.number <= number) {
-            queue.wanted = true;
+        if queue.writes.first().is_some_and(|first| first.number <= number)
+            && !std::mem::replace(&mut queue.wanted, true)
+        {
             self.wake_writer.notify_one();
         }
     }
@@ -353,7 +355,7 @@ impl<L: Ledger> Group<L> {
                 let _ = answer.send(outcome);
             }
         }
-        self.settled.send_replace(last);
+        self.settled.move_to(last);
     }
 }
 

@@ -27,6 +27,7 @@ mod pending;
 pub mod queue;
 mod rows;
 mod schedules;
+mod settled;
 mod sqlite;
 mod status;
 mod stopped;
