@@ -3,6 +3,7 @@
 //! One connection writes, under the group's mutex; a few read-only connections answer queries. The settings were measured
 //! before they were chosen, see ARCHITECTURE.md.
 
+mod ahead;
 mod backup;
 mod client_reads;
 mod create;
@@ -37,6 +38,7 @@ use crate::group::Gather;
 use crate::ledger::{Ledger, Rows};
 use crate::{Grouped, SqliteStore};
 
+use ahead::Ahead;
 pub use backup::{Copied, back_up};
 use lock::DirectoryLock;
 use mark::Mark;
@@ -99,6 +101,7 @@ impl SqliteStore {
 pub struct SqliteLedger {
     connection: Connection,
     mark: Mark,
+    ahead: Ahead,
     pool: Arc<Pool>,
     _lock: DirectoryLock,
 }
@@ -121,9 +124,10 @@ impl SqliteLedger {
         configure(&connection, options)?;
         schema::migrate(&mut connection)?;
         let mark = Mark::check(directory, &connection)?;
+        let ahead = Ahead::of(&create::beside(&file, "-wal"), (LOG_PAGES * PAGE_SIZE_BYTES).unsigned_abs());
         let pool = Arc::new(Pool::new(file));
         let reads = SqliteReads::new(pool.clone());
-        Ok((Self { connection, mark, pool, _lock: lock }, reads))
+        Ok((Self { connection, mark, ahead, pool, _lock: lock }, reads))
     }
 }
 
@@ -141,7 +145,7 @@ fn configure(connection: &Connection, options: SqliteOptions) -> Result<()> {
         Durability::Process => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     if let Some(bytes) = options.max_size_bytes {
         let pages = i64::try_from(bytes / PAGE_SIZE_BYTES as u64).unwrap_or(i64::MAX).clamp(1, MAX_PAGES);
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
@@ -151,6 +155,8 @@ fn configure(connection: &Connection, options: SqliteOptions) -> Result<()> {
 }
 
 const PAGE_SIZE_BYTES: i64 = 8 << 10;
+/// The write-ahead log is begun anew from the first commit on that leaves it with more.
+const LOG_PAGES: i64 = 4_000;
 /// SQLite's own bound.
 const MAX_PAGES: i64 = 4_294_967_294;
 
@@ -163,6 +169,7 @@ impl Ledger for SqliteLedger {
         let mut rows = rows::SqliteRows::new(&transaction);
         work(&mut rows)?;
         let added = rows.added();
+        self.ahead.make_room();
         transaction.commit()?;
         // Before anybody hears of the commit. A mark that cannot be written claims too little, which is no harm to what was committed.
         if let Err(error) = self.mark.rise(added) {
