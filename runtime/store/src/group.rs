@@ -15,7 +15,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use crate::apply::{Heads, Refusal, Reply, Write, apply};
 use crate::error::{Result, StoreError};
@@ -25,6 +25,7 @@ use crate::ledger::Ledger;
 use crate::pending::Ticket;
 use crate::queue::Begins;
 use crate::rows::RunKey;
+use crate::settled::Settled;
 use crate::stopped::Stopped;
 use crate::store::Latencies;
 
@@ -59,7 +60,7 @@ pub(crate) struct Group<L> {
     /// `None` once closed.
     ledger: Mutex<Option<Applier<L>>>,
     /// Of each lane: every write with a number up to this one has been committed or has failed.
-    settled: [watch::Sender<u64>; 2],
+    settled: [Settled; 2],
     /// The writer thread waits for the ledger: others leave it to that, which might come to nothing else beside them.
     writer_waits: AtomicBool,
     stopped: Mutex<Stopped>,
@@ -111,7 +112,7 @@ impl<L: Ledger> Group<L> {
             queue: Mutex::default(),
             wake_writer: Condvar::new(),
             ledger: Mutex::new(Some(Applier { ledger, heads: Heads::default() })),
-            settled: [watch::Sender::new(0), watch::Sender::new(0)],
+            settled: Default::default(),
             writer_waits: AtomicBool::new(false),
             stopped: Mutex::default(),
             commits: AtomicU64::new(0),
@@ -139,13 +140,14 @@ impl<L: Ledger> Group<L> {
     /// Queues a write, and says where.
     pub(crate) fn enqueue(&self, write: Write, answer: Option<oneshot::Sender<Result<Reply>>>) -> Place {
         let mut queue = lock(&self.queue);
+        let first = queue.lanes.quick_since().is_none();
         let place = queue.lanes.push(write, answer, Instant::now());
         let records = queue.lanes.records(place.lane);
         let full = records >= self.gather.max_records;
         // Whoever writes bulk waits for that before it goes on, and others do not carry it for them.
         let most = self.gather.max_records.saturating_mul(CROWDED);
         let crowded = place.lane == Lane::Quick && (records >= most || queue.lanes.bytes(Lane::Quick) >= CROWDED_BYTES);
-        if full || (self.gather.linger.is_some() && (!queue.timed || place.lane == Lane::Bulk)) {
+        if full || (self.gather.linger.is_some() && (first && !queue.timed || place.lane == Lane::Bulk)) {
             self.wake_writer.notify_one();
         }
         drop(queue);
@@ -159,11 +161,11 @@ impl<L: Ledger> Group<L> {
     /// Returns when this write has been committed or has failed, and sees to it that it soon has.
     pub(crate) async fn settle(&self, place: Place) {
         let settled = &self.settled[place.lane as usize];
-        if *settled.borrow() >= place.number {
+        if settled.has(place.number) {
             return;
         }
         match self.try_ledger(place.lane) {
-            Some(mut ledger) => while *settled.borrow() < place.number && self.commit(&mut ledger, place.lane) {},
+            Some(mut ledger) => while !settled.has(place.number) && self.commit(&mut ledger, place.lane) {},
             None => self.call_writer(place),
         }
         self.settled(place).await;
@@ -171,8 +173,7 @@ impl<L: Ledger> Group<L> {
 
     /// Returns when this write has been committed or has failed.
     pub(crate) async fn settled(&self, place: Place) {
-        // Cannot fail: the sender is our own.
-        let _ = self.settled[place.lane as usize].subscribe().wait_for(|settled| *settled >= place.number).await;
+        self.settled[place.lane as usize].wait_for(place.number).await;
     }
 
     /// The ledger, where it is free for a waiter to commit by itself.
@@ -238,8 +239,7 @@ impl<L: Ledger> Group<L> {
     pub(crate) fn call_writer(&self, place: Place) {
         let mut queue = lock(&self.queue);
         // Otherwise it is in the transaction that is being committed now.
-        if queue.lanes.has(place) {
-            queue.wanted[place.lane as usize] = true;
+        if queue.lanes.has(place) && !std::mem::replace(&mut queue.wanted[place.lane as usize], true) {
             self.wake_writer.notify_one();
         }
     }
@@ -423,7 +423,7 @@ impl<L: Ledger> Group<L> {
                 let _ = answer.send(outcome);
             }
         }
-        self.settled[lane as usize].send_replace(last);
+        self.settled[lane as usize].move_to(last);
     }
 }
 

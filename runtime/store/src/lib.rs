@@ -28,6 +28,7 @@ mod pending;
 pub mod queue;
 mod rows;
 mod schedules;
+mod settled;
 mod size;
 mod sqlite;
 mod status;

@@ -47,6 +47,27 @@ async fn requests_at_the_same_time_do_not() {
     assert_eq!(server.requests().len(), 20);
 }
 
+/// As many as a busy server's runs have at once, again and again: none of them is thrown away in between.
+#[tokio::test]
+async fn all_connections_that_were_in_use_at_once_are_used_again() {
+    const AT_ONCE: usize = 100;
+    let server = Server::answering(|_| ok("x")).await;
+    let client = HttpClient::new(HttpSettings { idle_unsafe_ms: 60_000, ..settings() });
+    for _ in 0..3 {
+        let send = |n: usize| {
+            let (client, outbound) = (client.clone(), request("POST", server.url(&format!("/{n}"))));
+            tokio::spawn(async move { client.send(outbound, Teardown::never()).await.answer.unwrap() })
+        };
+        for each in (0..AT_ONCE).map(send).collect::<Vec<_>>() {
+            each.await.unwrap();
+        }
+        while client.idle_connections() < AT_ONCE {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!((server.connections(), server.requests().len()), (AT_ONCE, 3 * AT_ONCE));
+}
+
 #[tokio::test]
 async fn an_unsafe_request_gets_a_new_connection_when_the_old_one_has_been_idle() {
     let server = Server::answering(|_| ok("x")).await;

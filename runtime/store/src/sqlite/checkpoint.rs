@@ -17,7 +17,7 @@ use crate::error::{Result, StoreError};
 
 /// A pass begins when the log has so many pages that are not in the database, 8 MiB: each syncs as much, and commits beside it wait for
 /// their turn at the disk.
-const MUCH: u32 = 1_000;
+pub(super) const MUCH: u32 = 1_000;
 /// So few the writer brings over by itself: 1 MiB.
 const LITTLE: u32 = 128;
 /// Somebody was in the way: it is tried again when the log has grown by so many.

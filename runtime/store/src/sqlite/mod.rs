@@ -3,6 +3,7 @@
 //! One connection writes, under the group's mutex; a few read-only connections answer queries. The settings were measured
 //! before they were chosen, see ARCHITECTURE.md.
 
+mod ahead;
 mod backup;
 mod checkpoint;
 mod client_reads;
@@ -38,6 +39,7 @@ use crate::group::Gather;
 use crate::ledger::{Ledger, Rows};
 use crate::{Grouped, SqliteStore};
 
+use ahead::Ahead;
 pub use backup::{Copied, back_up};
 use checkpoint::Checkpointer;
 use lock::DirectoryLock;
@@ -102,6 +104,7 @@ pub struct SqliteLedger {
     connection: Connection,
     checkpoints: Checkpointer,
     mark: Mark,
+    ahead: Ahead,
     pool: Arc<Pool>,
     _lock: DirectoryLock,
 }
@@ -125,9 +128,11 @@ impl SqliteLedger {
         schema::migrate(&mut connection)?;
         let mark = Mark::check(directory, &connection)?;
         let checkpoints = Checkpointer::begin(&file, &mut connection)?;
+        let ahead =
+            Ahead::of(&create::beside(&file, "-wal"), u64::from(checkpoint::MUCH) * PAGE_SIZE_BYTES.unsigned_abs());
         let pool = Arc::new(Pool::new(file));
         let reads = SqliteReads::new(pool.clone());
-        Ok((Self { connection, checkpoints, mark, pool, _lock: lock }, reads))
+        Ok((Self { connection, checkpoints, mark, ahead, pool, _lock: lock }, reads))
     }
 }
 
@@ -166,6 +171,7 @@ impl Ledger for SqliteLedger {
         let mut rows = rows::SqliteRows::new(&transaction);
         work(&mut rows)?;
         let added = rows.added();
+        self.ahead.make_room();
         transaction.commit()?;
         // Before anybody hears of the commit. A mark that cannot be written claims too little, which is no harm to what was committed.
         if let Err(error) = self.mark.rise(added) {
