@@ -33,13 +33,25 @@ pub(crate) fn logged(last: Option<LogPlace>) -> Option<LogPlace> {
 
 /// So many bytes of entries are handed over together at most: they are in memory until then.
 const TOGETHER_BYTES: usize = 64 << 10;
-/// When so many bytes have been handed over, those of before have to be durable: a run that writes more than the disk takes would fill
-/// the memory, and have everybody wait behind it.
-const WINDOW_BYTES: usize = 256 << 10;
-/// The same for entries and lines.
-const WINDOW_RECORDS: usize = 500;
+/// When so much has been handed over, what was before has to be durable: a run that writes more than the disk takes would fill the memory.
+const WINDOW: Amount = Amount { bytes: 4 << 20, records: 20_000 };
+/// The same where others wait for the disk: they would wait behind it.
+const SHARED_WINDOW: Amount = Amount { bytes: 256 << 10, records: 500 };
 /// So long may they be kept for that, in ms. Nothing is kept while the task waits.
 const KEPT_MS: u64 = 2;
+
+/// Bytes, and entries and lines.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amount {
+    bytes: usize,
+    records: usize,
+}
+
+impl Amount {
+    fn reaches(self, most: Self) -> bool {
+        self.bytes >= most.bytes || self.records >= most.records
+    }
+}
 
 /// The writing side of one run.
 pub(crate) struct Writing {
@@ -51,8 +63,8 @@ pub(crate) struct Writing {
     publisher: Option<Publisher>,
     next_seq: u64,
     gathered: Gathered,
-    /// Bytes and records that were handed over in this window.
-    window: (usize, usize),
+    /// What was handed over in this window.
+    window: Amount,
     /// When those of the window before are durable.
     before: Option<Pending<()>>,
     /// So many are handed over together where nobody waits for them.
@@ -90,7 +102,7 @@ impl Writing {
             publisher: None,
             next_seq,
             gathered: Gathered::default(),
-            window: (0, 0),
+            window: Amount::default(),
             before: None,
             together: settings.together,
             change: None,
@@ -209,8 +221,8 @@ impl Writing {
             }
             return ticket;
         }
-        self.window.0 += self.gathered.bytes();
-        self.window.1 += self.gathered.records();
+        self.window.bytes += self.gathered.bytes();
+        self.window.records += self.gathered.records();
         let (pieces, last) = self.gathered.take(self.whole());
         for piece in pieces {
             let append = self.append(piece);
@@ -255,10 +267,11 @@ impl Writing {
     /// # Errors
     /// Those of the store: what was handed over is not kept.
     pub(crate) async fn keep_pace(&mut self, now_ms: u64) -> Result<(), StoreError> {
-        if self.window.0 < WINDOW_BYTES && self.window.1 < WINDOW_RECORDS {
+        let is_over = self.window.reaches(WINDOW) || self.window.reaches(SHARED_WINDOW) && self.store.is_waited_for();
+        if !is_over {
             return Ok(());
         }
-        self.window = (0, 0);
+        self.window = Amount::default();
         let Some(ticket) = self.hand_over_any(now_ms) else { return Ok(()) };
         match self.before.replace(self.store.durable_beside(ticket)) {
             Some(before) => before.await,

@@ -48,6 +48,8 @@ impl Default for Gather {
 const CROWDED: usize = 16;
 /// The same for bytes.
 const CROWDED_BYTES: usize = 64 << 20;
+/// Whoever has waited so long ago waits again soon, in ms.
+const A_MOMENT_MS: u64 = 50;
 /// Beside quick writes, bulky ones rest after each of their commits for so many times as long as that took.
 const RESTS: u32 = 2;
 /// And for no longer than this.
@@ -63,6 +65,9 @@ pub(crate) struct Group<L> {
     settled: [Settled; 2],
     /// The writer thread waits for the ledger: others leave it to that, which might come to nothing else beside them.
     writer_waits: AtomicBool,
+    began: Instant,
+    /// When somebody last waited, in ms since `began`.
+    waited_ms: AtomicU64,
     stopped: Mutex<Stopped>,
     commits: AtomicU64,
     /// How long the oldest write of a commit has waited.
@@ -114,6 +119,8 @@ impl<L: Ledger> Group<L> {
             ledger: Mutex::new(Some(Applier { ledger, heads: Heads::default() })),
             settled: Default::default(),
             writer_waits: AtomicBool::new(false),
+            began: Instant::now(),
+            waited_ms: AtomicU64::new(0),
             stopped: Mutex::default(),
             commits: AtomicU64::new(0),
             queued: Histogram::default(),
@@ -164,6 +171,7 @@ impl<L: Ledger> Group<L> {
         if settled.has(place.number) {
             return;
         }
+        self.waited_ms.store(self.now_ms(), Ordering::Relaxed);
         match self.try_ledger(place.lane) {
             Some(mut ledger) => while !settled.has(place.number) && self.commit(&mut ledger, place.lane) {},
             None => self.call_writer(place),
@@ -186,6 +194,15 @@ impl<L: Ledger> Group<L> {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// Whether somebody waits, or has a moment ago.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.now_ms().saturating_sub(self.waited_ms.load(Ordering::Relaxed)) < A_MOMENT_MS
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Whether the batch was kept. Only after it has settled.

@@ -91,6 +91,10 @@ impl<L: Ledger> Store for Grouped<L> {
         })
     }
 
+    fn is_waited_for(&self) -> bool {
+        self.group.is_waited_for()
+    }
+
     fn recover(&self, run: RunKey) {
         self.group.recover(run);
     }
