@@ -20,9 +20,9 @@ export function brief(value) {
   return text.length > 120 ? `${text[$.slice](0, 117)}...` : text;
 }
 
-export function text(where, value, { empty = false } = {}) {
+export function text(where, value, given) {
   if (typeof value !== "string") refuse(where, "a string", value);
-  if (!empty && value === "") refuse(where, "a string that is not empty", value);
+  if (value === "" && given?.empty !== true) refuse(where, "a string that is not empty", value);
   return value[$.toWellFormed]();
 }
 
@@ -78,12 +78,19 @@ export function texts(where, value) {
 /// An object of options with no other field than `fields`; nothing at all counts as an empty one.
 export function options(where, value, fields, code) {
   if (value === undefined || value === null) return {};
+  names(where, value, fields, code);
+  return value;
+}
+
+/// The names of an object's own fields, all of which are among `fields`.
+export function names(where, value, fields, code) {
   if (typeof value !== "object" || Array.isArray(value)) refuse(where, "an object of options", value, code);
-  for (const key of Object.keys(value)) {
-    if (!fields[$.includes](key)) {
+  const own = Object.keys(value);
+  for (let at = 0; at < own.length; at++) {
+    if (!fields[$.includes](own[at])) {
       const known = fields.length ? `known are ${fields[$.join](", ")}` : "none is known";
-      throw new ArgumentError(`${where}: unknown field "${key}"; ${known}`, { code });
+      throw new ArgumentError(`${where}: unknown field "${own[at]}"; ${known}`, { code });
     }
   }
-  return value;
+  return own;
 }

@@ -34,39 +34,64 @@ function needRun(what) {
   );
 }
 
-/// Calls a command whose refusal is an error record.
-function command(what, call) {
-  needRun(what);
-  try {
-    return call();
-  } catch (error) {
-    const refusal = error?.payload ?? error;
-    if (typeof refusal?.retryability?.tag !== "string") throw error;
-    throw fromRecord(recordFromWire(refusal), WorkflowError);
-  }
+/// What a command threw: its refusal as an error, where it is one.
+function refusalOf(error) {
+  const refusal = error?.payload ?? error;
+  if (typeof refusal?.retryability?.tag !== "string") return error;
+  return fromRecord(recordFromWire(refusal), WorkflowError);
 }
 
-export const stepBegin = (name, options) => command("step.run", () => commands.stepBegin(name, options));
-export const sleep = (ms) => command("sleep", () => commands.sleep(ms));
-export const waitEvent = (name, timeoutMs) => command("waitForEvent", () => commands.waitEvent(name, timeoutMs));
-export const startRun = (workflow, input, options) => command("start", () => commands.startRun(workflow, input, options));
-export const sendEvent = (run, name, payload) => command("sendEvent", () => commands.sendEvent(run, name, payload));
-export const close = (operation) => command("close", () => commands.close(operation));
-export const continueAsNew = (input) => command("continueAsNew", () => commands.continueAsNew(input));
-export const delay = (attempt, ms) => command("delay", () => commands.delay(attempt, ms));
+// Commands whose refusal is an error record, by the number of their arguments: a call takes no more and no fewer. A function that is
+// made for each call, or a rest parameter, would cost as much as the call.
 
-export const stepSucceed = (attempt, json) =>
-  command("a step's result", () => commands.stepFinish(attempt, { tag: "ok", val: json }));
-export const stepFail = (attempt, record) =>
-  command("a step's result", () => commands.stepFinish(attempt, { tag: "err", val: recordToWire(record) }));
+const command1 = (what, name) => (first) => {
+  needRun(what);
+  try {
+    return commands[name](first);
+  } catch (error) {
+    throw refusalOf(error);
+  }
+};
 
-/// `request.key` is "effect", "attempt", "operation", "none" or `{ custom: text }`.
-export const httpSend = (attempt, request) =>
-  command("fetch", () => {
-    const { key } = request;
-    const wire = typeof key === "string" ? { tag: key } : { tag: "custom", val: key.custom };
-    return commands.httpSend(attempt, { ...request, key: wire });
-  });
+const command2 = (what, name) => (first, second) => {
+  needRun(what);
+  try {
+    return commands[name](first, second);
+  } catch (error) {
+    throw refusalOf(error);
+  }
+};
+
+const command3 = (what, name) => (first, second, third) => {
+  needRun(what);
+  try {
+    return commands[name](first, second, third);
+  } catch (error) {
+    throw refusalOf(error);
+  }
+};
+
+export const stepBegin = command2("step.run", "stepBegin");
+export const sleep = command1("sleep", "sleep");
+export const waitEvent = command2("waitForEvent", "waitEvent");
+export const startRun = command3("start", "startRun");
+export const sendEvent = command3("sendEvent", "sendEvent");
+export const close = command1("close", "close");
+export const continueAsNew = command1("continueAsNew", "continueAsNew");
+export const delay = command2("delay", "delay");
+
+const stepFinish = command2("a step's result", "stepFinish");
+export const stepSucceed = (attempt, json) => stepFinish(attempt, { tag: "ok", val: json });
+export const stepFail = (attempt, record) => stepFinish(attempt, { tag: "err", val: recordToWire(record) });
+
+const httpSendWire = command2("fetch", "httpSend");
+/// `request.key` is "effect", "attempt", "operation", "none" or `{ custom: text }`; the request is the host's from here on.
+export function httpSend(attempt, request) {
+  needRun("fetch");
+  const { key } = request;
+  request.key = typeof key === "string" ? { tag: key } : { tag: "custom", val: key.custom };
+  return httpSendWire(attempt, request);
+}
 
 export function nowMs(what = "the time") {
   // Packages look at the clock when they are loaded, to measure from. What is baked in there is the same in every run.
@@ -113,7 +138,7 @@ export function eventFromWire({ tag, val }) {
     case "expired":
       return { kind: "expired", id: val };
     case "answered":
-      return { kind: "answered", exchange: val.exchange, ...answerFromWire(val.answer) };
+      return answeredFromWire(val.exchange, val.answer);
     case "completed":
       return { kind: "completed", operation: val.operation, json: val.value };
     case "failed":
@@ -125,11 +150,12 @@ export function eventFromWire({ tag, val }) {
   }
 }
 
-function answerFromWire({ tag, val }) {
-  if (tag !== "ok") return { error: recordFromWire(val) };
-  if (val.tag === "elapsed") return { response: null };
-  const { status, headers, body, recorded } = val.val;
-  return { response: { status, headers, body: new Uint8Array(body), recorded } };
+function answeredFromWire(exchange, { tag, val }) {
+  if (tag !== "ok") return { kind: "answered", exchange, error: recordFromWire(val), response: null };
+  if (val.tag === "elapsed") return { kind: "answered", exchange, error: null, response: null };
+  const answer = val.val;
+  const response = { status: answer.status, headers: answer.headers, body: new Uint8Array(answer.body), recorded: answer.recorded };
+  return { kind: "answered", exchange, error: null, response };
 }
 
 function recordFromWire(wire) {

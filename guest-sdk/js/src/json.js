@@ -12,11 +12,16 @@ import { stringify } from "./stringify.js";
 /// Places that a warning names.
 const MAX_PLACES = 5;
 
+/// The JSON text of what nothing can be wrong with, as most results are; undefined for all else.
+export function encodePlain(value) {
+  if (value === undefined || value === null) return "null";
+  return typeof value === "string" || typeof value === "boolean" || Number.isFinite(value) ? JSON.stringify(value) : undefined;
+}
+
 /// The JSON text of a value, as `JSON.stringify` has it; `undefined` is `null`.
 export function encode(where, value) {
-  // Nothing can be wrong with these, and most results are one.
-  if (value === undefined) return "null";
-  if (typeof value === "string" || typeof value === "boolean" || Number.isFinite(value)) return JSON.stringify(value);
+  const plain = encodePlain(value);
+  if (plain !== undefined) return plain;
   if (typeof value === "function" || typeof value === "symbol") {
     throw new ArgumentError(`${where}: ${brief(value)} is no JSON value`);
   }

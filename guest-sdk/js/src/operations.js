@@ -3,7 +3,7 @@
 // A closed wait or timer that is awaited after all is begun again, so that a deadline can lose one race and stand in the next:
 // `const deadline = sleep("1 h"); for (;;) await Promise.race([deadline, waitForEvent("x")])`.
 
-import { $, Map, Object, Promise, WeakMap, nativeRace } from "./primordials.js";
+import { $, Map, Object, Promise, WeakMap, deferred, nativeRace } from "./primordials.js";
 import { refuse } from "./check.js";
 import * as host from "./host.js";
 import { WorkflowError } from "./errors.js";
@@ -32,7 +32,7 @@ class Operation extends Promise {
       origin.heard = true;
       unheard.delete(this);
       operation.listeners++;
-      trace(derived, operation, depth + 1);
+      watch(derived, trace(derived, operation, depth + 1));
       if (operation.closed && operation.again) reopen(operation);
     }
     return derived;
@@ -41,14 +41,20 @@ class Operation extends Promise {
 
 species = Operation;
 
-/// Remembers where a promise comes from, and a rejection that nobody has asked for. The engine does not tell of those; they are
-/// told when the run ends (see `leftOver`), since who holds the promise may still ask.
+/// Remembers where a promise comes from.
 function trace(promise, operation, depth) {
   const origin = { operation, depth, heard: false };
   origins.set(promise, origin);
+  return origin;
+}
+
+/// Remembers a rejection that nobody has asked for. The engine does not tell of those; they are told when the run ends (see
+/// `leftOver`), since who holds the promise may still ask.
+function watch(promise, origin) {
   species = undefined;
   promise[$.then](undefined, (error) => {
-    if (!origin.heard) unheard.set(promise, { what: depth === 0 ? operation.what : `what was to follow ${operation.what}`, error });
+    const { operation, depth, heard } = origin;
+    if (!heard) unheard.set(promise, { what: depth === 0 ? operation.what : `what was to follow ${operation.what}`, error });
   });
   species = Operation;
 }
@@ -60,12 +66,15 @@ export function operationPromise(number, operation) {
   operation.number = number;
   operation.listeners = operation.races = 0;
   operation.closed = false;
-  const promise = new Operation((resolve, reject) => {
-    operation.resolve = resolve;
-    operation.reject = reject;
-  });
+  const { promise, resolve, reject } = deferred(Operation);
+  const origin = trace(promise, operation, 0);
+  operation.resolve = resolve;
+  // It is rejected here alone: nobody need listen for that before.
+  operation.reject = (error) => {
+    if (!origin.heard) watch(promise, origin);
+    reject(error);
+  };
   open.set(number, operation);
-  trace(promise, operation, 0);
   return promise;
 }
 

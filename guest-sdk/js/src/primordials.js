@@ -17,11 +17,21 @@ const functionToString = globalThis.Function.prototype.toString;
 const objectToString = globalThis.Object.prototype.toString;
 const typedArray = globalThis.Object.getPrototypeOf(globalThis.Uint8Array.prototype);
 
+const withResolvers = globalThis.Promise.withResolvers ?? function () {
+  const made = { promise: null, resolve: null, reject: null };
+  made.promise = new this((resolve, reject) => {
+    made.resolve = resolve;
+    made.reject = reject;
+  });
+  return made;
+};
+
 /// Methods by the prototype that has them.
 const METHODS = [
   [globalThis.Array.prototype, "at every fill filter find findIndex flat flatMap forEach includes indexOf join map pop push reduce reduceRight shift slice some sort splice with"],
   [globalThis.String.prototype, "at charCodeAt codePointAt endsWith includes indexOf lastIndexOf normalize padStart replaceAll slice split startsWith toLowerCase toUpperCase toWellFormed trim trimEnd"],
   [typedArray, "copyWithin every forEach map reduce set slice"],
+  [globalThis.Uint8Array.prototype, "toBase64"],
   [globalThis.ArrayBuffer.prototype, "slice"],
   [globalThis.Number.prototype, "toString"],
   [globalThis.BigInt.prototype, "toString"],
@@ -106,6 +116,8 @@ export const String = copy(NativeString, (value) => NativeString(value));
 export const Number = copy(NativeNumber, (value) => NativeNumber(value));
 export const Promise = globalThis.Promise;
 export const nativeRace = Promise.race;
+/// `{ promise, resolve, reject }` of a class of promises. The engine's own makes it without a function of ours.
+export const deferred = (Type) => apply(withResolvers, Type, []);
 export const { Map: NativeMap, Set: NativeSet } = globalThis;
 export const Map = safe(NativeMap);
 export const Set = safe(NativeSet);
@@ -113,6 +125,9 @@ export const WeakMap = safe(globalThis.WeakMap);
 export const { DOMException } = globalThis;
 export const { isView } = globalThis.ArrayBuffer;
 export const { parse: parseDate, UTC: utc } = NativeDate;
+/// The way from texts to bytes and back that needs no loop in this language. Not every engine has all of it.
+export const { atob, btoa, decodeURIComponent, encodeURIComponent, escape, unescape } = globalThis;
+export const { fromBase64 } = globalThis.Uint8Array;
 
 export const objectPrototype = globalThis.Object.prototype;
 

@@ -77,6 +77,7 @@ function dispatch(event) {
 
 function answer(event) {
   const exchange = takeExchange(event.exchange);
-  if (event.error) exchange?.reject(fromRecord(event.error, WorkflowError));
-  else exchange?.resolve(event.response);
+  if (exchange === undefined) return;
+  if (event.error !== null) exchange.reject(fromRecord(event.error, WorkflowError));
+  else exchange.resolve(event.response);
 }

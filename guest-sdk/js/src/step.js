@@ -5,7 +5,7 @@ import { $ } from "./primordials.js";
 import * as check from "./check.js";
 import * as host from "./host.js";
 import { WorkflowError } from "./errors.js";
-import { decode, encode } from "./json.js";
+import { decode, encode, encodePlain } from "./json.js";
 import { durationMs } from "./duration.js";
 import { findOperation, operationPromise } from "./operations.js";
 import { placeOfFault } from "./place.js";
@@ -62,7 +62,12 @@ export async function runAttempt(event) {
   const attempt = beginAttempt(event);
   let result;
   try {
-    const json = await execute(attempt, event);
+    const operation = findOperation(event.id.operation);
+    if (!operation?.body || event.reconcile) {
+      throw new WorkflowError("workflows.unsupported", "there is no body for this attempt", { retry: "never" });
+    }
+    const value = await operation.body(bodyContext(attempt));
+    const json = encodePlain(value) ?? encode(`the result of ${operation.what}`, value);
     result = () => host.stepSucceed(attempt.id, json);
   } catch (thrown) {
     const record = toRecord(thrown, "workflows.step_failed");
@@ -75,15 +80,6 @@ export async function runAttempt(event) {
   if (!attempt.open) return;
   endAttempt(attempt);
   finish(attempt, result);
-}
-
-async function execute(attempt, event) {
-  const operation = findOperation(event.id.operation);
-  if (!operation?.body || event.reconcile) {
-    throw new WorkflowError("workflows.unsupported", "there is no body for this attempt", { retry: "never" });
-  }
-  const value = await operation.body(bodyContext(attempt));
-  return encode(`the result of ${operation.what}`, value);
 }
 
 /// A refused outcome (a result that is too large, for one) becomes the attempt's failure, so that no attempt stays open.

@@ -2,6 +2,7 @@
 // an answer to it or its expiry belongs to that attempt, every other to the workflow's code.
 
 import { $, Map, Promise, DOMException } from "./primordials.js";
+import * as host from "./host.js";
 import { WorkflowError } from "./errors.js";
 import { AbortController } from "./web/abort.js";
 
@@ -28,6 +29,7 @@ export function beginWorkflowTurn() {
 export function beginAttempt(event) {
   const attempt = {
     id: event.id,
+    name: nameOf(event.id),
     idempotencyKey: event.idempotencyKey,
     operationKey: event.operationKey,
     open: true,
@@ -37,7 +39,7 @@ export function beginAttempt(event) {
     controller: null,
     reason: null,
   };
-  attempts.set(nameOf(attempt.id), attempt);
+  attempts.set(attempt.name, attempt);
   owner = attempt;
   return attempt;
 }
@@ -54,8 +56,8 @@ export function signalOf(attempt) {
 /// The attempt has answered: what its body leaves behind can do nothing more under its name.
 export function endAttempt(attempt) {
   attempt.open = false;
-  attempts.delete(nameOf(attempt.id));
-  for (const tell of attempt.unheard[$.splice](0)) tell();
+  attempts.delete(attempt.name);
+  if (attempt.unheard.length > 0) for (const tell of attempt.unheard[$.splice](0)) tell();
 }
 
 /// The host has closed the attempt: its signal fires and what it waits for is given up.
@@ -76,11 +78,19 @@ export function expireAttempt(id) {
 
 /// Opens an exchange of an attempt; `begin` asks the host and returns its number.
 export function openExchange(attempt, what, begin) {
-  if (!attempt.open) {
-    throw new WorkflowError("workflows.attempt_closed", `${what}: this attempt of the step is over`, { retry: "never" });
-  }
+  if (!attempt.open) throw closed(what);
   const number = begin(attempt.id);
   return new Promise((resolve, reject) => exchanges.set(number, { attempt, resolve, reject }));
+}
+
+/// Sends a request, as `host.httpSend` takes it, and tells its end to one of the two.
+export function openRequest(attempt, request, resolve, reject) {
+  if (!attempt.open) throw closed(`${request.method} ${request.url}`);
+  exchanges.set(host.httpSend(attempt.id, request), { attempt, resolve, reject });
+}
+
+function closed(what) {
+  return new WorkflowError("workflows.attempt_closed", `${what}: this attempt of the step is over`, { retry: "never" });
 }
 
 /// Takes an exchange out of the table and gives its turn to its attempt. Undefined where nobody waits for it any more.

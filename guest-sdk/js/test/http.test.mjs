@@ -229,6 +229,78 @@ test("a request that fails without anybody waiting for it is in the log", async 
   assert.deepEqual(run.logs, ["warn: a GET request failed, and nothing awaited it: fetch: ftp: is not offered, only http: and https:"]);
 });
 
+/// Those that are sent as they were written, those that nearly are, and those that are not at all.
+const URLS = [
+  "https://a.example", "http://a.example/", "http://a.example?x=1", "https://a.example:8443/v1/x.json?a=b&c=%20d#top", "http://127.0.0.1:8080/run/5", "http://127.0.0.1?x",
+  "http://a-b.c.example/~u/-/x_y.z//w/?q=a+b:1@2", "http://a.example:80/x", "https://a.example:443", "https://a.example:80", "http://a.example:0080/", "http://a.example:65535/",
+  "http://1.2.3/", "http://127.0.0.1./x", "http://01.2.3.4/", "http://1.1.1.1.a/", "http://0x7f.1/", "http://a.9a/", "http://9a/", "HTTP://A.example/x", "http://a.example/a/../b", "http://a.example/./b",
+  "http://a.example/a/.b", "http://a.example/%2e%2e/x", "http://a.example/a b", "http://a.example/?x='1'", "http://u:p@a.example/", "http://ä.example/ö?ü", "http://[::1]:80/", " http://a.example/x ",
+];
+const NONE = ["http://256.1.1.1/", "http://1.1.1.1.1/", "http://a.0x1g.1/", "http://a.example:65536/", "http://a.example:99999/", "http://", "//a.example", "a.example/x"];
+
+test("a URL is sent as the parser has it, however it was looked at", async () => {
+  const run = await bodyOf(`
+    const urls = ${JSON.stringify(URLS)};
+    for (const url of urls) { http.get(url); fetch(url); }
+    const none = await Promise.all(${JSON.stringify(NONE)}.map((url) => http.get(url).catch((error) => [error.code, URL.canParse(url)])));
+    return { texts: urls.map((url) => new URL(url).href.replace(/#.*/, "")), none };`);
+  const { texts, none } = JSON.parse(run.finished(0).val);
+  assert.deepEqual(run.made("httpSend").map(([, { url }]) => url), texts.flatMap((text) => [text, text]));
+  assert.deepEqual(none, NONE.map(() => ["ERR_INVALID_URL", false]));
+});
+
+test("the headers of a response are one object, and one's own to change", async () => {
+  const run = await bodyOf(`
+    const r = await http.get("https://a.example");
+    const copy = r.clone();
+    const same = r.headers === r.headers;
+    r.headers.append("X-A", "3");
+    const fixed = (() => { try { r.status = 5; } catch (error) { return error.name; } })();
+    return [same, r.headers.get("x-a"), [...copy.headers], copy.headers === r.headers, fixed, Object.keys(r), copy.url, copy.ok];`);
+  await run.respond(0, 200, "", [["X-A", "1"], ["Date", "now"], ["x-a", "2"]]);
+  const fields = ["status", "statusText", "headers", "ok", "url", "redirected", "recorded", "type"];
+  assert.deepEqual(JSON.parse(run.finished(0).val), [true, "1, 2, 3", [["date", "now"], ["x-a", "1, 2"]], false, "TypeError", fields, "https://a.example/", true]);
+});
+
+test("what is given to a request is read when it is made", async () => {
+  const run = await bodyOf(`
+    const headers = new Headers({ b: "1", a: "2", authorization: "t" });
+    const url = new URL("https://a.example/x");
+    const pending = [http.get(url, { headers }), fetch(url, { headers })];
+    headers.set("b", "9"); headers.append("c", "9"); url.pathname = "/y";
+    return (await Promise.all(pending)).map((r) => r.url);`);
+  for (const exchange of [0, 1]) await run.respond(exchange, 302, "", [["location", "https://b.example/"]]);
+  assert.deepEqual(run.made("httpSend").map(([, { url, headers }]) => [url, headers.map(([name, value]) => name + value)]), [
+    ...Array(2).fill(["https://a.example/x", ["a2", "authorizationt", "b1"]]), ...Array(2).fill(["https://b.example/", ["a2", "b1"]]),
+  ]);
+  for (const exchange of [2, 3]) await run.respond(exchange, 200);
+  assert.deepEqual(JSON.parse(run.finished(0).val), ["https://b.example/", "https://b.example/"]);
+});
+
+test("a request that was given up follows no redirect", async () => {
+  const run = await bodyOf(`
+    const own = new AbortController();
+    const pending = http.get("https://a.example", { signal: own.signal });
+    await delay(5);
+    own.abort(new Error("mine"));
+    const told = await pending.catch((error) => error.message);
+    await delay(5);
+    return told;`);
+  await run.elapse(1);
+  await run.respond(0, 302, "", [["location", "/y"]]);
+  await run.elapse(2);
+  assert.equal(run.finished(0).val, '"mine"');
+  assert.equal(run.made("httpSend").length, 1);
+});
+
+test("a failure that comes while nobody waits is told, unless somebody does before the end", async () => {
+  const run = await bodyOf(`http.get("https://a.example"); const late = http.post("https://b.example"); await delay(5); await late.ensureOk().catch(() => {});`);
+  await run.breakOff(0, { code: "workflows.connect_failed", message: "refused" });
+  await run.breakOff(1, { code: "workflows.connect_failed", message: "refused" });
+  await run.elapse(2);
+  assert.deepEqual(run.logs, ["warn: a GET request failed, and nothing awaited it: refused"]);
+});
+
 const WRONG = [
   [`http.post(12)`, /http, POST, url: expected a string, got 12/],
   [`http.post("no url")`, /Invalid URL: no url/],

@@ -170,3 +170,22 @@ test("Headers, Request, Response", async () => {
   assert.throws(() => new Response("x", { status: 204 }), /has no body/);
   assert.throws(() => new Response("x", { status: 99 }), /is no status/);
 });
+
+test("UTF-8 is the same with and without the engine's own Base64", async () => {
+  const ways = [await host("", { base64: true }), await host("", { base64: false })].map(({ globals }) => globals);
+  const long = "x".repeat(0x3fff);
+  const texts = ["", "plain", "é", "€", "\u{1f600}", "\ud800", "a\udc00b", "\ufeffx", `${long}\u{1f600}y`, `${long}é€`, long + long + long];
+  for (const text of texts) {
+    const encoded = ways.map(({ TextEncoder }) => [...new TextEncoder().encode(text)]);
+    assert.deepEqual(encoded[0], encoded[1]);
+    assert.deepEqual(encoded[0], [...new TextEncoder().encode(text)]);
+    for (const { TextDecoder } of ways) assert.equal(new TextDecoder().decode(Uint8Array.from(encoded[0])), text.toWellFormed().replace(/^\ufeff/, ""));
+  }
+  for (const bytes of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82], [0x61, 0xe2, 0x82, 0x62], [0xc3, 0xa9, 0x80]]) {
+    const expected = new TextDecoder().decode(Uint8Array.from(bytes));
+    for (const { TextDecoder } of ways) {
+      assert.equal(new TextDecoder().decode(Uint8Array.from(bytes)), expected);
+      assert.throws(() => new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(bytes)), { name: "TypeError" });
+    }
+  }
+});

@@ -1,15 +1,15 @@
 // Bodies of requests and responses: always whole, in memory, and read at most once.
 
 import { $, JSON, isView } from "../primordials.js";
-import { TextDecoder, TextEncoder, bytesOf, isBuffer } from "../web/encoding.js";
+import { bytesOf, isBuffer, textOf, utf8 } from "../web/encoding.js";
 import { URLSearchParams } from "../web/search-params.js";
 
 /// `{ bytes, type }` of what was given as a body; null where there is none. `type` is the content type it implies.
 export function bodyOf(given) {
   if (given === undefined || given === null) return null;
-  if (typeof given === "string") return { bytes: new TextEncoder().encode(given), type: "text/plain;charset=UTF-8" };
+  if (typeof given === "string") return { bytes: utf8(given), type: "text/plain;charset=UTF-8" };
   if (given instanceof URLSearchParams) {
-    return { bytes: new TextEncoder().encode(given.toString()), type: "application/x-www-form-urlencoded;charset=UTF-8" };
+    return { bytes: utf8(given.toString()), type: "application/x-www-form-urlencoded;charset=UTF-8" };
   }
   if (isView(given) || isBuffer(given)) return { bytes: bytesOf(given)[$.slice](), type: null };
   throw new TypeError("a body must be a string, URLSearchParams, an ArrayBuffer or a view of one; for JSON use JSON.stringify or { json }");
@@ -42,11 +42,11 @@ export class Body {
   }
 
   async text() {
-    return new TextDecoder().decode(this.#take());
+    return textOf(this.#take());
   }
 
   async json() {
-    return JSON.parse(new TextDecoder().decode(this.#take()));
+    return JSON.parse(textOf(this.#take()));
   }
 
   /// The bytes without using them up, for copies; null where there is no body.

@@ -10,8 +10,8 @@ import { HttpError, MAX_RETRY_AFTER_MS } from "../errors.js";
 const RETRIED = [408, 429, 500, 502, 503, 504];
 const SHOWN_CHARS = 500;
 
-export async function ensureOk(response) {
-  if (response.ok) return response;
+/// Throws the error of a response whose status is none of 2xx.
+export async function refused(response) {
   const { status, method } = response;
   const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), now);
   const url = withoutQuery(response.url);

@@ -1,17 +1,18 @@
 // `fetch`: of an attempt (in a body's context), and the ambient one, which finds its attempt by whose turn it is.
 
-import { $, Math, Promise } from "../primordials.js";
+import { $, Math, Promise, deferred } from "../primordials.js";
 import * as host from "../host.js";
 import { WorkflowError } from "../errors.js";
-import { openAttempts, openExchange, turnOwner } from "../turn.js";
+import { openAttempts, openRequest, turnOwner } from "../turn.js";
 import { msLeft } from "../web/abort.js";
 import { URL } from "../web/url.js";
 import { Headers } from "./headers.js";
-import { Request, describeRequest, isSafe } from "./request.js";
+import { Request, describe, isSafe, outgoing, sentUrl } from "./request.js";
 import { Response } from "./response.js";
 
 const MAX_REDIRECTS = 20;
 const REDIRECTS = [301, 302, 303, 307, 308];
+const CREDENTIALS = ["authorization", "cookie", "proxy-authorization"];
 
 /// A `fetch` whose requests belong to the attempt that `find` answers.
 export function fetchOf(find) {
@@ -44,40 +45,43 @@ function refusal(text) {
 
 /// Sends a request for an attempt. Redirects of safe requests are followed; those of others are answers like any other.
 export async function send(attempt, request) {
-  let current = request;
-  for (let redirects = 0; ; redirects++) {
-    const answer = await exchange(attempt, current);
-    const response = Response.answered(answer, current, redirects > 0);
-    const target = redirectTarget(response, current);
-    if (target === null) return response;
-    if (current.redirect === "error") throw new TypeError(`fetch: ${current.url} redirects, and redirect is "error"`);
-    if (redirects === MAX_REDIRECTS) throw new TypeError(`fetch: more than ${MAX_REDIRECTS} redirects from ${request.url}`);
-    current = redirected(current, target);
+  const sent = outgoing(request);
+  const { promise, resolve, reject } = deferred(Promise);
+  transmit(attempt, sent, resolve, reject);
+  return await promise;
+}
+
+/// Sends what `outgoing` made for an attempt, and tells its end to one of the two. Throws where it is not sent at all.
+export function transmit(attempt, sent, resolve, reject, first = sent, redirects = 0) {
+  const { signal } = sent;
+  if (signal !== null) signal.throwIfAborted();
+  const described = describe(sent);
+  const safe = isSafe(sent.method);
+  if (signal !== null && !safe) described.timeoutMs = within(described.timeoutMs, msLeft(signal));
+  let over = false;
+  const answered = (answer) => {
+    if (over) return;
+    try {
+      const target = redirectTarget(answer, sent);
+      if (target === null) resolve(Response.answered(answer, sent, redirects > 0));
+      else transmit(attempt, redirected(sent, target, first, redirects), resolve, reject, first, redirects + 1);
+    } catch (error) {
+      reject(error);
+    }
+  };
+  let failed = reject;
+  if (signal !== null) {
+    // A request that may have changed something cannot be taken back: a body that gave up on its answer would ask for the same again,
+    // and have it done twice. So its answer is awaited, for as long as its time-out and that of its signal say.
+    if (!safe) failed = (error) => reject(signal.aborted ? signal.reason : error);
   }
-}
-
-async function exchange(attempt, request) {
-  const { signal } = request;
-  signal?.throwIfAborted();
-  const described = describeRequest(request);
-  const safe = isSafe(request.method);
-  if (signal && !safe) described.timeoutMs = within(described.timeoutMs, msLeft(signal));
-  const answer = openExchange(attempt, `${request.method} ${request.url}`, (id) => host.httpSend(id, described));
-  if (!signal) return await answer;
-  if (!safe) return await heard(answer, signal);
-  return await new Promise((resolve, reject) => {
-    answer[$.then](resolve, reject);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
-
-/// A request that may have changed something cannot be taken back: a body that gave up on its answer would ask for the same again,
-/// and have it done twice. So its answer is awaited, for as long as its time-out and that of its signal say.
-async function heard(answer, signal) {
-  try {
-    return await answer;
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error;
+  openRequest(attempt, described, answered, failed);
+  if (signal !== null && safe) {
+    const abandoned = () => {
+      over = true;
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", abandoned, { once: true });
   }
 }
 
@@ -86,18 +90,19 @@ function within(timeoutMs, left) {
   return Math.min(timeoutMs ?? Infinity, Math.max(1, Math.ceil(left)));
 }
 
-function redirectTarget(response, request) {
-  const location = response.headers.get("location");
-  if (!REDIRECTS[$.includes](response.status) || location === null) return null;
-  if (!isSafe(request.method) || request.redirect === "manual") return null;
-  return URL.parse(location, request.url);
+function redirectTarget(answer, sent) {
+  if (answer.status < 301 || !REDIRECTS[$.includes](answer.status)) return null;
+  const location = Headers.received(answer.headers).get("location");
+  if (location === null || !isSafe(sent.method) || sent.redirect === "manual") return null;
+  return URL.parse(location, sent.url);
 }
 
-/// Another origin gets none of the credentials.
-function redirected(request, target) {
-  const headers = new Headers(request.headers);
-  if (target.origin !== new URL(request.url).origin) {
-    for (const name of ["authorization", "cookie", "proxy-authorization"]) headers.delete(name);
-  }
-  return new Request(target, { ...request, headers });
+/// What is sent to where a request is redirected to. Another origin gets none of the credentials.
+function redirected(sent, target, first, redirects) {
+  if (sent.redirect === "error") throw new TypeError(`fetch: ${sent.url} redirects, and redirect is "error"`);
+  if (redirects === MAX_REDIRECTS) throw new TypeError(`fetch: more than ${MAX_REDIRECTS} redirects from ${first.url}`);
+  const url = sentUrl(target);
+  const same = target.origin === new URL(sent.url).origin;
+  const pairs = Headers.sorted(new Headers(sent.pairs));
+  return { ...sent, url, pairs: same ? pairs : pairs[$.filter]((pair) => !CREDENTIALS[$.includes](pair[0])), bytes: null };
 }

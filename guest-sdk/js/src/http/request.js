@@ -2,14 +2,17 @@
 
 import { $, Array, JSON, Number, Object, String } from "../primordials.js";
 import * as check from "../check.js";
-import { URL, withoutFragment } from "../web/url.js";
+import { URL, sentAsWritten, withoutFragment } from "../web/url.js";
 import { Body, bodyOf } from "./body.js";
-import { Headers } from "./headers.js";
+import { Headers, joined } from "./headers.js";
 
 /// Fields of Stepwell's own in `fetch`'s options; see `stepwell.d.ts`.
 const EXTRAS = ["timeoutMs", "key", "label", "renewOn"];
 const KEYS = ["effect", "attempt", "operation", "none"];
 const SAFE = ["GET", "HEAD", "OPTIONS", "TRACE"];
+
+/// One for all fields: each is written once, and a descriptor costs as much as that.
+const FIXED = { __proto__: null, value: undefined, enumerable: true };
 
 export class Request extends Body {
   constructor(input, init = {}) {
@@ -17,21 +20,19 @@ export class Request extends Body {
     const options = init ?? {};
     const given = options.body !== undefined ? bodyOf(options.body) : null;
     super(given ? given.bytes : from ? Body.peek(from) : null);
-    const url = from ? from.url : absolute(input);
+    const url = from ? from.url : sentUrl(input);
     const headers = new Headers(options.headers ?? from?.headers);
     if (given?.type && !headers.has("content-type")) headers.set("content-type", given.type);
-    const fixed = {
-      method: methodOf(options.method ?? from?.method ?? "GET"),
-      url,
-      headers,
-      redirect: check.oneOf("fetch, redirect", options.redirect ?? from?.redirect ?? "follow", ["follow", "manual", "error"]),
-      signal: options.signal ?? from?.signal ?? null,
-    };
-    for (const name of EXTRAS) fixed[name] = options[name] ?? from?.[name];
-    for (const [name, value] of Object.entries(fixed)) Object.defineProperty(this, name, { value, enumerable: true });
-    if (given && (fixed.method === "GET" || fixed.method === "HEAD")) {
-      throw new TypeError(`fetch: a ${fixed.method} request has no body`);
-    }
+    const method = methodOf(options.method ?? from?.method ?? "GET");
+    const redirect = redirectOf(options.redirect ?? from?.redirect);
+    const signal = options.signal ?? from?.signal ?? null;
+    field(this, "method", method);
+    field(this, "url", url);
+    field(this, "headers", headers);
+    field(this, "redirect", redirect);
+    field(this, "signal", signal);
+    for (const name of EXTRAS) field(this, name, options[name] ?? from?.[name]);
+    if (given) refuseBodyOf(method);
   }
 
   clone() {
@@ -39,14 +40,33 @@ export class Request extends Body {
   }
 }
 
-function absolute(input) {
+function field(request, name, value) {
+  FIXED.value = value;
+  Object.defineProperty(request, name, FIXED);
+}
+
+/// How a redirect is met.
+export function redirectOf(given) {
+  return given === undefined || given === null || given === "follow" ? "follow" : check.oneOf("fetch, redirect", given, ["follow", "manual", "error"]);
+}
+
+export function refuseBodyOf(method) {
+  if (method === "GET" || method === "HEAD") throw new TypeError(`fetch: a ${method} request has no body`);
+}
+
+/// What is sent for a URL, or the text of one.
+export function sentUrl(input) {
+  if (typeof input === "string") {
+    const sent = sentAsWritten(input);
+    if (sent !== undefined) return sent;
+  }
   const url = input instanceof URL ? input : new URL(String(input));
   const { protocol } = url;
   if (protocol !== "http:" && protocol !== "https:") throw new TypeError(`fetch: ${protocol} is not offered, only http: and https:`);
   return withoutFragment(url);
 }
 
-function methodOf(method) {
+export function methodOf(method) {
   const text = String(method);
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/[$.test](text)) throw new TypeError(`fetch: ${JSON.stringify(text)} is no method`);
   const upper = text[$.toUpperCase]();
@@ -57,19 +77,30 @@ export function isSafe(method) {
   return SAFE[$.includes](method);
 }
 
-/// The request as `host.httpSend` takes it.
-export function describeRequest(request) {
-  const headers = Headers.pairs(request.headers)[$.filter](([name]) => name !== "idempotency-key");
-  const ownKey = request.headers.get("idempotency-key");
+/// A request as it is sent: `{ method, url, pairs, bytes, redirect, signal, timeoutMs, key, label, renewOn }`. `pairs` are its headers with
+/// names in small letters, which nobody changes any more.
+export function outgoing(request) {
+  const { method, url, redirect, signal, timeoutMs, key, label, renewOn } = request;
+  return { method, url, pairs: Headers.pairs(request.headers), bytes: Body.peek(request), redirect, signal, timeoutMs, key, label, renewOn };
+}
+
+/// What was written as `outgoing` has it, as `host.httpSend` takes it.
+export function describe(sent) {
+  let { pairs, key } = sent;
+  const ownKey = joined(pairs, "idempotency-key");
+  if (ownKey !== null) {
+    pairs = pairs[$.filter]((pair) => pair[0] !== "idempotency-key");
+    key ??= { custom: ownKey };
+  }
   return {
-    method: request.method,
-    url: request.url,
-    headers,
-    body: Body.peek(request),
-    timeoutMs: check.optionalMs("fetch, timeoutMs", request.timeoutMs),
-    key: keyOf(request.key ?? (ownKey === null ? "effect" : { custom: ownKey })),
-    label: check.optionalText("fetch, label", request.label),
-    renewOn: statuses(request.renewOn),
+    method: sent.method,
+    url: sent.url,
+    headers: pairs,
+    body: sent.bytes,
+    timeoutMs: check.optionalMs("fetch, timeoutMs", sent.timeoutMs),
+    key: key === undefined || key === null ? "effect" : keyOf(key),
+    label: check.optionalText("fetch, label", sent.label),
+    renewOn: statuses(sent.renewOn),
   };
 }
 

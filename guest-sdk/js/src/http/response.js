@@ -2,7 +2,7 @@
 
 import { $, JSON, Number, Object, String } from "../primordials.js";
 import { Body, bodyOf } from "./body.js";
-import { ensureOk } from "./ensure-ok.js";
+import { refused } from "./ensure-ok.js";
 import { Headers } from "./headers.js";
 
 const INTERNAL = Symbol("response");
@@ -11,32 +11,28 @@ const NULL_BODY = [101, 103, 204, 205, 304];
 export class Response extends Body {
   constructor(body, init = {}, internal) {
     const own = internal?.[INTERNAL];
-    const given = own ? { bytes: own.bytes, type: null } : bodyOf(body);
+    if (own) {
+      super(own.bytes);
+      fix(this, own.status, own.statusText, Headers.received(own.pairs), own, "basic");
+      return;
+    }
+    const given = bodyOf(body);
     super(given?.bytes ?? null);
     const status = init.status ?? 200;
-    if (!own && (!Number.isInteger(status) || status < 200 || status > 599)) throw new RangeError(`Response: ${status} is no status`);
-    if (!own && given && NULL_BODY[$.includes](status)) throw new TypeError(`Response: status ${status} has no body`);
-    const headers = own ? Headers.received(init.headers) : new Headers(init.headers);
+    if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError(`Response: ${status} is no status`);
+    if (given && NULL_BODY[$.includes](status)) throw new TypeError(`Response: status ${status} has no body`);
+    const headers = new Headers(init.headers);
     if (given?.type && !headers.has("content-type")) headers.set("content-type", given.type);
-    const fixed = {
-      status,
-      statusText: String(init.statusText ?? ""),
-      headers,
-      ok: status >= 200 && status <= 299,
-      url: own?.url ?? "",
-      redirected: own?.redirected ?? false,
-      recorded: own?.recorded ?? false,
-      type: own ? "basic" : "default",
-    };
-    for (const [name, value] of Object.entries(fixed)) Object.defineProperty(this, name, { value, enumerable: true });
-    Object.defineProperty(this, "method", { value: own?.method ?? "GET" });
+    fix(this, status, String(init.statusText ?? ""), headers, MADE, "default");
   }
 
   /// The response of an answer that the host gave.
   static answered(answer, request, redirected) {
-    const { status, headers, body, recorded } = answer;
-    const own = { bytes: body, url: request.url, method: request.method, redirected, recorded };
-    return new Response(null, { status, headers }, { [INTERNAL]: own });
+    const own = {
+      bytes: answer.body, status: answer.status, statusText: "", pairs: answer.headers, url: request.url, method: request.method, redirected,
+      recorded: answer.recorded,
+    };
+    return new Response(null, undefined, { [INTERNAL]: own });
   }
 
   static json(data, init = {}) {
@@ -51,12 +47,39 @@ export class Response extends Body {
 
   clone() {
     const { status, statusText, url, method, redirected, recorded } = this;
-    const own = { bytes: Body.peek(this), url, method, redirected, recorded };
-    return new Response(null, { status, statusText, headers: Headers.pairs(this.headers) }, { [INTERNAL]: own });
+    const own = { bytes: Body.peek(this), status, statusText, pairs: Headers.pairs(this.headers), url, method, redirected, recorded };
+    return new Response(null, undefined, { [INTERNAL]: own });
   }
 
   /// This response where its status is 2xx; else throws an `HttpError` that is retried or not by its status.
   async ensureOk() {
-    return await ensureOk(this);
+    return this.ok ? this : await refused(this);
   }
 }
+
+/// Of a response that no request was answered with.
+const MADE = { url: "", method: "GET", redirected: false, recorded: false };
+/// One for all fields: each is written once, and a descriptor costs as much as that.
+const FIXED = { __proto__: null, value: undefined, enumerable: true };
+const HIDDEN = { __proto__: null, value: undefined, enumerable: false };
+
+function fix(response, status, statusText, headers, from, type) {
+  field(response, "status", status);
+  field(response, "statusText", statusText);
+  field(response, "headers", headers);
+  field(response, "ok", status >= 200 && status <= 299);
+  field(response, "url", from.url);
+  field(response, "redirected", from.redirected);
+  field(response, "recorded", from.recorded);
+  field(response, "type", type);
+  HIDDEN.value = from.method;
+  Object.defineProperty(response, "method", HIDDEN);
+}
+
+function field(response, name, value) {
+  FIXED.value = value;
+  Object.defineProperty(response, name, FIXED);
+}
+
+/// The method as the class has it: where an author has put another in its place, that one is asked.
+export const ownEnsureOk = Response.prototype.ensureOk;

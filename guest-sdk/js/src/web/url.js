@@ -11,6 +11,22 @@ const isSpecial = (scheme) => Object.hasOwn(PORTS, scheme);
 /// What most URLs of requests are: nothing in them is to be encoded, decoded or taken away.
 const PLAIN = /^(https?:)\/\/([a-z0-9.-]+)(?::(\d{1,5}))?(\/[\w/.-]*)?$/;
 
+/// URLs of requests that are sent as they were written, but for a slash where there is no path: a domain whose last label begins with a
+/// letter or an IPv4 address in its usual form, no segment that begins with a dot, and nothing in path and query that is to be encoded.
+const AS_WRITTEN =
+  /^(https?):\/\/(?:(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!:|\/|\?|$)|(?=[:\/?]|$))){4})(?::([1-9]\d{0,4}))?((?:\/(?:[\w~-][\w~.-]*)?)*)(\?[\w~.&=+%,;:@!$()*\/?-]*)?$/;
+
+/// What is sent for the text of a URL, where that can be told at a glance; undefined for any other, which may be one as well.
+export function sentAsWritten(text) {
+  const found = AS_WRITTEN[$.exec](text);
+  if (found === null) return undefined;
+  const port = found[2];
+  if (port !== undefined && (port === (found[1] === "http" ? "80" : "443") || (port.length === 5 && port > "65535"))) return undefined;
+  if (found[3] !== "") return text;
+  const query = found[4];
+  return query === undefined ? `${text}/` : `${text[$.slice](0, -query.length)}/${query}`;
+}
+
 /// The same as `parse` for a plain URL; undefined for any other.
 function parsePlain(text) {
   const found = PLAIN[$.exec](text);

@@ -8,10 +8,12 @@ const SDK = new URL("../../src/", import.meta.url);
 /// As its files are named in the engine's stack traces.
 const SDK_NAME = "stepwell:sdk/";
 
-/// `imports` are the objects `commands` and `turns`. Answers `{ guest, globals, sdk }`.
-export async function loadGuest(source, imports) {
+/// `imports` are the objects `commands` and `turns`; without `base64` the realm is that of an engine that has none. Answers
+/// `{ guest, globals, sdk }`.
+export async function loadGuest(source, imports, { base64 = true } = {}) {
   // DOMException is among the engine's own globals.
   const context = vm.createContext({ DOMException });
+  if (base64) giveBase64(context);
   const modules = new Map();
   const synthetic = (name, value) =>
     new vm.SyntheticModule(["default"], function () { this.setExport("default", value); }, { context, identifier: name });
@@ -39,4 +41,14 @@ export async function loadGuest(source, imports) {
 
 function sourceModule(source, identifier, context) {
   return new vm.SourceTextModule(source, { identifier, context });
+}
+
+/// What the engine has of its own and Node 20 has not.
+function giveBase64(context) {
+  Object.assign(context, { atob, btoa });
+  const Bytes = vm.runInContext("Uint8Array", context);
+  Bytes.fromBase64 ??= (text) => new Bytes(Buffer.from(text, "base64"));
+  Bytes.prototype.toBase64 ??= function () {
+    return Buffer.from(this.buffer, this.byteOffset, this.byteLength).toString("base64");
+  };
 }

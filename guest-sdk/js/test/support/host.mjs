@@ -22,8 +22,9 @@ export async function started(handler, { input = null, ...options } = {}) {
 
 export class ScriptedHost {
   /// `refuse` maps a command's name to a function of its arguments that answers an error record to refuse with.
-  constructor({ refuse = {}, now = 1_700_000_000_000 } = {}) {
+  constructor({ refuse = {}, now = 1_700_000_000_000, base64 = true } = {}) {
     this.now = now;
+    this.base64 = base64;
     this.refuse = refuse;
     this.logs = [];
     this.calls = [];
@@ -40,7 +41,7 @@ export class ScriptedHost {
     const commands = {};
     for (const name of Object.keys(COMMANDS)) commands[name] = (...args) => this.command(name, args);
     const names = "workflow, race, HttpError, NonRetriableError, RetryAfterError, StepError, WorkflowError";
-    const loaded = await loadGuest(`import { ${names} } from "stepwell";\n${body}`, { commands, turns: { next: () => this.next() } });
+    const loaded = await loadGuest(`import { ${names} } from "stepwell";\n${body}`, { commands, turns: { next: () => this.next() } }, { base64: this.base64 });
     Object.assign(this, loaded, { building: false });
   }
 
