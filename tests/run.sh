@@ -12,11 +12,16 @@ export STEPWELL_BIN=$target/debug/stepwell SHOP_BIN=$target/debug/shop
 cargo test --workspace
 # Every planted fault must be caught by the simulator.
 cargo test -p stepwell-sim --features planted-faults --test mutations
-# Most of them by the fuzz target of the same machine, too.
+# Those of the rules by which runs begin and schedules fire, by their tables.
+cargo test -p stepwell-core --features planted-faults --test it planted
+# Many of those of the machine by its fuzz target, too.
 cargo test -p stepwell-fuzz --no-default-features --features planted-faults --test planted
-# Stepwell over the real stack dies at every point of every example, and at some of random programs; what is planted must be caught.
+# Stepwell over the real stack dies at every point of every example, and at some of each story and of random programs; what is planted must
+# be caught.
 # With the features of the whole workspace, so that nothing but our own crates is compiled again.
-cargo test --workspace --features stepwell-sweep/sweep --test examples --test programs --test planted --test bulky -- --nocapture
+cargo test --workspace --features stepwell-sweep/sweep --test examples --test stories --test programs --test schedules --test bulky --test planted -- --nocapture
+# Those of the rules by which runs begin are caught by the suite of the store.
+cargo test --workspace --features stepwell-sweep/sweep --test store planted
 
 # The API against its own description: schemathesis needs Python.
 if python3 -c 'import ensurepip, venv' 2>/dev/null; then

@@ -18,11 +18,21 @@ pub enum Fault {
     ForgetRunning,
     /// What a run's requests came to is forgotten when the run is taken up again.
     ForgetSettlements,
+    /// Recovery leaves runs alone that were given their place as the process died.
+    ForgetAdmitted,
+    /// Recovery does not look whether time has made room for runs that wait.
+    ForgetTheLine,
+    /// A schedule's run is started before the schedule is moved on, and not with it.
+    FireApart,
+    /// A schedule is moved on before its run is started, and not with it.
+    MoveOnFirst,
+    /// Times that a schedule passes over are not counted.
+    PassUncounted,
 }
 
 impl Fault {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
+    /// Those of runs by themselves.
+    pub const OF_RUNS: &'static [Self] = &[
         Self::SendBeforeDurable,
         Self::ShowBeforeDurable,
         Self::ParkBeforeDurable,
@@ -30,6 +40,12 @@ impl Fault {
         Self::ForgetRunning,
         Self::ForgetSettlements,
     ];
+
+    /// Those of runs that wait for a place.
+    pub const OF_THE_QUEUE: &'static [Self] = &[Self::ForgetAdmitted, Self::ForgetTheLine];
+
+    /// Those of schedules.
+    pub const OF_SCHEDULES: &'static [Self] = &[Self::FireApart, Self::MoveOnFirst, Self::PassUncounted];
 }
 
 stepwell_core::switch_of_faults!(Fault);

@@ -37,7 +37,9 @@ impl Engine {
                 self.arm(at_ms, run.key);
             }
         }
-        self.admit_all();
+        if !planted(Fault::ForgetTheLine) {
+            self.admit_all();
+        }
         Ok(())
     }
 
@@ -72,7 +74,7 @@ fn goes_on(run: &Unfinished, now_ms: u64) -> bool {
     match run.status {
         Status::Running => !planted(Fault::ForgetRunning),
         // Events do not make it begin earlier.
-        Status::Queued if run.turn == Some(Turn::Holds) => true,
+        Status::Queued if run.turn == Some(Turn::Holds) => !planted(Fault::ForgetAdmitted),
         // It is told when it may begin.
         Status::Queued if run.turn == Some(Turn::Waits) => false,
         Status::Queued => run.wake_at_ms.is_none_or(|at_ms| at_ms <= now_ms),

@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use stepwell_core::policy::admission::{Limits, Standing, Wait, waits_for};
 
 use crate::error::Result;
+use crate::fault::{Fault, planted};
 use crate::ledger::Rows;
 use crate::queue::{Begins, COUNTED_TO, Entrant, InQueue, LimitsRow, QueueAs, QueueReads, QueueRows, Turn};
 use crate::rows::{RunChange, RunKey};
@@ -131,7 +132,8 @@ pub(crate) struct Changing<'a> {
 pub(crate) fn wake_of(rows: &mut dyn Rows, changing: &Changing<'_>) -> Result<Option<u64>> {
     let asked = changing.change.wake_at_ms;
     let Some(entrant) = rows.queue().entrant(changing.run)? else { return Ok(asked) };
-    let waits = turn_after(entrant.turn, changing) == Turn::Waits && !changing.reopens;
+    let waits =
+        turn_after(entrant.turn, changing) == Turn::Waits && !changing.reopens && !planted(Fault::TimeOverInLine);
     Ok(if waits { entrant.deadline_ms } else { asked })
 }
 
@@ -140,7 +142,9 @@ fn turn_after(turn: Turn, changing: &Changing<'_>) -> Turn {
     let change = changing.change;
     match (turn, change.status) {
         (_, status) if status.is_finished() => Turn::Over,
+        (Turn::Over, _) if changing.reopens && planted(Fault::RetryTakesAPlace) => Turn::Holds,
         (Turn::Over, _) if changing.reopens => Turn::Waits,
+        (Turn::Waits, Status::Paused) if planted(Fault::PausedInLine) => Turn::Waits,
         (Turn::Waits | Turn::Rests, Status::Paused) => Turn::Rests,
         (Turn::Rests, Status::Queued) if change.wake_at_ms.is_some() => Turn::Rests,
         (Turn::Waits | Turn::Rests, Status::Queued) => Turn::Waits,
@@ -167,7 +171,7 @@ pub(crate) fn changed(rows: &mut dyn Rows, gate: &mut Gate, changing: &Changing<
     if before.turn == Turn::Holds {
         queue.open_line(&before.workflow, &before.key)?;
     }
-    let makes_room = turn == Turn::Over && !changing.is_succeeded;
+    let makes_room = turn == Turn::Over && !changing.is_succeeded && !planted(Fault::EndMakesNoRoom);
     if turn == Turn::Waits || makes_room { admit(queue, gate, &before.workflow, changing.change.at_ms) } else { Ok(()) }
 }
 
@@ -204,7 +208,8 @@ pub(crate) fn changed_unknown(rows: &mut dyn Rows, gate: &mut Gate, changing: &C
 pub(crate) fn succeeded(rows: &mut dyn Rows, run: RunKey, successor: RunKey) -> Result<bool> {
     let queue = rows.queue();
     let Some(entrant) = queue.entrant(run)? else { return Ok(false) };
-    queue.put_entrant(&Entrant { run: successor, turn: Turn::Holds, deadline_ms: None, ..entrant })?;
+    let turn = if planted(Fault::SuccessorWithoutPlace) { Turn::Over } else { Turn::Holds };
+    queue.put_entrant(&Entrant { run: successor, turn, deadline_ms: None, ..entrant })?;
     Ok(true)
 }
 
@@ -219,13 +224,16 @@ pub(crate) fn set_limits(rows: &mut dyn Rows, gate: &mut Gate, limits: &LimitsRo
     }
     queue.set_limits(limits)?;
     gate.forget();
-    if before.is_none() {
+    if before.is_none() && !planted(Fault::EarlierUnasked) {
         // They would begin at their time without asking.
         for run in queue.unknown_delayed(workflow)? {
             queue.put_entrant(&unnamed(run, workflow, Turn::Rests))?;
         }
     }
     queue.open_lines(workflow, u64::MAX)?;
+    if planted(Fault::LimitCountsLater) {
+        return Ok(());
+    }
     admit(queue, gate, workflow, limits.set_at_ms)
 }
 
@@ -262,7 +270,7 @@ fn admit(queue: &mut dyn QueueRows, gate: &mut Gate, workflow: &str, now_ms: u64
         looked_at += 1;
         match wait_of(queue, &limits, workflow, &line.key, now_ms)? {
             None => begin(queue, gate, &limits, line.first.1, now_ms)?,
-            Some(wait) if wait.is_for_all() => {
+            Some(wait) if wait.is_for_all() || planted(Fault::KeyHoldsUpAll) => {
                 if let Some(until_ms) = wait.until_ms() {
                     gate.begins.push(Begins::Later(workflow.to_owned(), until_ms));
                 }
@@ -283,7 +291,7 @@ fn never_back(queue: &mut dyn QueueRows, workflow: &str, now_ms: u64) -> Result<
     let Some(newest_ms) = queue.newest_begun(workflow)?.filter(|newest_ms| *newest_ms > now_ms) else {
         return Ok(now_ms);
     };
-    if newest_ms - now_ms <= OUT_OF_ORDER_MS {
+    if newest_ms - now_ms <= OUT_OF_ORDER_MS || planted(Fault::ClockHoldsUp) {
         return Ok(newest_ms);
     }
     queue.begun_by(workflow, now_ms)?;
@@ -317,7 +325,8 @@ fn begin(queue: &mut dyn QueueRows, gate: &mut Gate, limits: &Limits, run: RunKe
     let Some(entrant) = queue.entrant(run)? else { return Ok(()) };
     queue.put_entrant(&Entrant { turn: Turn::Holds, deadline_ms: None, ..entrant.clone() })?;
     line_up(queue, &entrant.workflow, &entrant.key)?;
-    if let Some(rate) = limits.rate.filter(|rate| !rate.per_key || !entrant.key.is_empty()) {
+    let rate = limits.rate.filter(|rate| (!rate.per_key || !entrant.key.is_empty()) && !planted(Fault::RateForgets));
+    if let Some(rate) = rate {
         let key = if rate.per_key { entrant.key.as_str() } else { "" };
         queue.add_begun(&entrant.workflow, key, now_ms, now_ms.saturating_sub(rate.per_ms))?;
     }

@@ -23,7 +23,7 @@ static OUTSIDE: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// How long a request that is done late is held at most; it is done before where another one comes.
-const LATE: Duration = Duration::from_millis(150);
+pub(crate) const LATE: Duration = Duration::from_millis(150);
 
 /// A request that came.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -87,7 +87,7 @@ pub fn holds(remains: &Remains, lives: &[Life]) -> anyhow::Result<()> {
 type Sent = (Option<String>, String, String, Option<Digest>);
 
 /// What left, held against what was recorded: a dispatch is one request, and nothing leaves without one.
-fn requests(journal: &[Entry], arrivals: &[Arrival]) -> anyhow::Result<()> {
+pub(crate) fn requests(journal: &[Entry], arrivals: &[Arrival]) -> anyhow::Result<()> {
     let mut allowed: BTreeMap<Sent, u32> = BTreeMap::new();
     for entry in journal {
         if let Record::Dispatched(sent) = &entry.record {
@@ -155,7 +155,7 @@ pub fn same(remains: &Remains, whole: &Remains) -> anyhow::Result<()> {
 
 /// A journal but for times and attempts: what workflow code did and was told, and what its operations came to. What happens side by
 /// side may come in any order.
-fn essence(journal: &[Vec<u8>]) -> anyhow::Result<Vec<String>> {
+pub(crate) fn essence(journal: &[Vec<u8>]) -> anyhow::Result<Vec<String>> {
     let mut lines: Vec<String> = entries(journal)?.iter().filter_map(|entry| line(&entry.record)).collect();
     lines.sort_unstable();
     Ok(lines)

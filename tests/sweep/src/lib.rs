@@ -23,6 +23,7 @@ pub mod plant;
 pub mod power;
 pub mod script;
 pub mod soak;
+pub mod stories;
 pub mod subject;
 pub mod sweep;
 pub mod table;

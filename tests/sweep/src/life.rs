@@ -78,7 +78,9 @@ pub fn live(at: &Circumstances<'_>, fate: &Fate) -> anyhow::Result<Life> {
     let life = runtime.block_on(async {
         let (ledger, reads) = SqliteLedger::open(at.data_dir, SqliteOptions::default())?;
         let store: Arc<dyn Store> = Arc::new(Grouped::over(Mortal::new(ledger, fate.clone()), reads, at.gather)?);
-        let engine = Engine::over(settings(at, fate), store, HOST.clone(), client(), reach());
+        let mut settings = settings(at.data_dir, at.gather, fate);
+        settings.skip_sleeps = at.subject.skip_sleeps;
+        let engine = Engine::over(settings, store, HOST.clone(), client(), reach());
         anyhow::Ok(follow(&engine, at, fate).await)
     });
     // Tasks and their connections go with it, and the database is closed.
@@ -86,13 +88,13 @@ pub fn live(at: &Circumstances<'_>, fate: &Fate) -> anyhow::Result<Life> {
     life
 }
 
-fn settings(at: &Circumstances<'_>, fate: &Fate) -> Settings {
-    let mut settings = Settings::new(at.data_dir);
-    settings.skip_sleeps = at.subject.skip_sleeps;
+/// Of an engine that lives to its fate.
+pub(crate) fn settings(data_dir: &Path, gather: Gather, fate: &Fate) -> Settings {
+    let mut settings = Settings::new(data_dir);
     // What waits is parked, however short.
     settings.keep_quiet = Duration::from_millis(5);
     // Where each batch is a commit, each turn has one: else a death between them would be no point.
-    if at.gather == EAGER {
+    if gather == EAGER {
         settings.together = 1;
     }
     // Bodies that run on without end are interrupted soon.

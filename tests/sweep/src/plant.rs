@@ -16,6 +16,13 @@ pub enum Planted {
 }
 
 impl Planted {
+    /// Whatever was planted in this thread is gone.
+    pub fn nothing() {
+        stepwell_core::fault::plant(None);
+        stepwell_engine::fault::plant(None);
+        stepwell_engine::store::fault::plant(None);
+    }
+
     /// Breaks the rule in this thread, from now on.
     pub fn plant(self) {
         match self {
@@ -37,8 +44,21 @@ impl Planted {
             CoreFault::ReplayOutOfOrder,
             CoreFault::SkipDelivery,
         ];
-        let engine = EngineFault::ALL.iter().copied().map(Self::Engine);
-        let store = StoreFault::ALL.iter().copied().map(Self::Store);
+        let engine = EngineFault::OF_RUNS.iter().copied().map(Self::Engine);
+        let store = StoreFault::OF_THE_JOURNAL.iter().copied().map(Self::Store);
         core.into_iter().map(Self::Core).chain(engine).chain(store).collect()
+    }
+    /// All that the stories of runs that wait for a place must notice.
+    #[must_use]
+    pub fn of_the_queue() -> Vec<Self> {
+        let store = [StoreFault::EndMakesNoRoom, StoreFault::SuccessorWithoutPlace];
+        let engine = EngineFault::OF_THE_QUEUE.iter().copied().map(Self::Engine);
+        engine.chain(store.map(Self::Store)).collect()
+    }
+
+    /// All that a schedule whose process dies must show.
+    #[must_use]
+    pub fn of_schedules() -> Vec<Self> {
+        EngineFault::OF_SCHEDULES.iter().copied().map(Self::Engine).collect()
     }
 }

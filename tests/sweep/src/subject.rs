@@ -53,24 +53,8 @@ impl Subject {
     /// # Errors
     /// When it cannot be built.
     pub fn of_source(name: &str, source: &str, input: &str) -> anyhow::Result<Self> {
-        let dir = tempfile::tempdir()?;
-        let file = dir.path().join("module.ts");
-        std::fs::write(&file, source)?;
-        let built = stepwell_build::build(&file, &stepwell_build::BuildOptions::default(), &|_| {})?;
-        Self::of_component(name, built.component, input)
-    }
-
-    fn of_component(name: &str, component: Vec<u8>, input: &str) -> anyhow::Result<Self> {
         let template = tempfile::tempdir()?;
-        let store = SqliteStore::open(template.path(), SqliteOptions::default())?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let digest = runtime.block_on(async {
-            let settings = Settings::new(template.path());
-            let engine =
-                Engine::over(settings, std::sync::Arc::new(store), HOST.clone(), life::client(), Reach::default());
-            anyhow::Ok(engine.add_module(component).await?.digest)
-        })?;
-        drop(runtime);
+        let digest = add_module(template.path(), source)?;
         Ok(Self {
             name: name.to_owned(),
             input: input.to_owned(),
@@ -81,6 +65,14 @@ impl Subject {
             digest,
             template,
         })
+    }
+
+    /// Adds another module to the data directory. Its name.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub fn also(&self, source: &str) -> anyhow::Result<Digest> {
+        add_module(self.template.path(), source)
     }
 
     /// The same module with another input, under another name.
@@ -116,6 +108,21 @@ impl Subject {
         }
         Ok(())
     }
+}
+
+/// Builds a module and keeps it in a data directory.
+fn add_module(data_dir: &Path, source: &str) -> anyhow::Result<Digest> {
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("module.ts");
+    std::fs::write(&file, source)?;
+    let built = stepwell_build::build(&file, &stepwell_build::BuildOptions::default(), &|_| {})?;
+    let store = SqliteStore::open(data_dir, SqliteOptions::default())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let settings = Settings::new(data_dir);
+        let engine = Engine::over(settings, std::sync::Arc::new(store), HOST.clone(), life::client(), Reach::default());
+        Ok(engine.add_module(built.component).await?.digest)
+    })
 }
 
 /// The folder of the examples.

@@ -21,7 +21,7 @@ use crate::table::{Failure, Table};
 const AT_A_TIME: usize = 6;
 
 /// How long a run may take. No case that holds waits for this: who runs into it is stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a subject is swept.
 #[derive(Debug, Clone, Copy)]
@@ -79,30 +79,48 @@ pub fn sweep(subject: &Subject, side: Side, way: Way) -> anyhow::Result<Table> {
 
 fn passes(subject: &Subject, side: Side, gather: Gather, way: Way) -> anyhow::Result<Table> {
     let whole = case::whole(subject, side, gather, PATIENCE)?;
+    let points = whole.trails.first().cloned().unwrap_or_default().into_iter().map(|point| (0, point)).collect();
+    let patience = way.patience;
+    Ok(all(&deaths(points, way), way, |deaths| {
+        let (dooms, drops) = (deaths.dooms.clone(), deaths.drops);
+        one(&Case { subject, side, gather, dooms, drops, patience }, &whole, way)
+    }))
+}
+
+/// How a case dies.
+pub(crate) struct Deaths {
+    /// The point that it is for.
+    point: Point,
+    /// One for each life that is to end early, or that comes before that.
+    pub(crate) dooms: Vec<Doom>,
+    /// Drops instances at quiet points chosen by this.
+    pub(crate) drops: Option<u64>,
+}
+
+/// A case for each point, or for some of them: the number of the life without a death that passed it, and the point.
+pub(crate) fn deaths(mut points: Vec<(usize, Point)>, way: Way) -> Vec<Deaths> {
     let mut random = SmallRng::seed_from_u64(way.seed);
-    let mut points: Vec<Point> = whole.trails.first().cloned().unwrap_or_default();
     while way.most.is_some_and(|most| points.len() > most) {
         points.swap_remove(random.random_range(0..points.len()));
     }
     if way.stop_early {
         points.shuffle(&mut random);
     }
-    let cases: Vec<(Point, Case<'_>)> = points
-        .into_iter()
-        .map(|point| {
-            let mut dooms = vec![Doom::At(point.clone())];
-            // Death in recovery too, now and then more than once.
-            while dooms.len() < 4 && random.random_bool(0.4) {
-                dooms.push(Doom::Nth(random.random_range(1..=16)));
-            }
-            let drops = random.random_bool(0.5).then(|| random.random());
-            (point, Case { subject, side, gather, dooms, drops, patience: way.patience })
-        })
-        .collect();
-    Ok(all(&cases, &whole, way))
+    let mut deaths = |(life, point): (usize, Point)| {
+        let mut dooms = vec![Doom::Never; life];
+        dooms.push(Doom::At(point.clone()));
+        // Death in recovery too, now and then more than once.
+        while dooms.len() < life + 4 && random.random_bool(0.4) {
+            dooms.push(Doom::Nth(random.random_range(1..=16)));
+        }
+        let drops = random.random_bool(0.5).then(|| random.random());
+        Deaths { point, dooms, drops }
+    };
+    points.into_iter().map(&mut deaths).collect()
 }
 
-fn all(cases: &[(Point, Case<'_>)], whole: &Outcome, way: Way) -> Table {
+/// Runs the cases, some at a time. What is asked of each is whether it died where it was to, and held.
+pub(crate) fn all(cases: &[Deaths], way: Way, one: impl Fn(&Deaths) -> anyhow::Result<bool> + Sync) -> Table {
     let next = AtomicUsize::new(0);
     let table = Mutex::new(Table::default());
     std::thread::scope(|scope| {
@@ -112,8 +130,9 @@ fn all(cases: &[(Point, Case<'_>)], whole: &Outcome, way: Way) -> Table {
                 if let Some(planted) = way.planted {
                     planted.plant();
                 }
-                while let Some((point, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let judged = one(case, whole, way);
+                while let Some(deaths) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let judged = one(deaths);
+                    let point = &deaths.point;
                     let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
                     let tally = table.kinds.entry(point.kind.clone()).or_default();
                     match judged {
@@ -121,8 +140,7 @@ fn all(cases: &[(Point, Case<'_>)], whole: &Outcome, way: Way) -> Table {
                         Ok(false) => tally.missed += 1,
                         Err(why) => {
                             tally.died += 1;
-                            let case =
-                                format!("dies at {point}, then {:?}, drops by {:?}", &case.dooms[1..], case.drops);
+                            let case = format!("dies at {point}: {:?}, drops by {:?}", deaths.dooms, deaths.drops);
                             table.failures.push(Failure { case, why: format!("{why:#}") });
                             if way.stop_early {
                                 next.store(cases.len(), Ordering::Relaxed);

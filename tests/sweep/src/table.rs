@@ -49,6 +49,12 @@ impl Table {
     pub fn died(&self) -> u32 {
         self.kinds.values().map(|tally| tally.died).sum()
     }
+
+    /// Of them, those after which everything held.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.kinds.values().map(|tally| tally.held).sum()
+    }
 }
 
 impl fmt::Display for Table {

@@ -97,6 +97,15 @@ impl World {
             state.conflicts.push(text);
             return (422, true);
         }
+        // Asked for a path with this for the first time, it does what it is asked and nobody hears of it.
+        if path.contains("/lost") {
+            if let Some(key) = &key {
+                state.known.insert(key.clone(), what.clone());
+            }
+            let first = state.done.iter().all(|done| done.what != what);
+            state.done.push(Done { key, what });
+            return (201, !first);
+        }
         let trouble = state.trouble;
         let (does, status, answered) = if state.random.random_bool(trouble) {
             match state.random.random_range(0..8) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use stepwell_sweep::case::Side;
 use stepwell_sweep::plant::Planted;
+use stepwell_sweep::stories::{self, Modules, STORIES};
 use stepwell_sweep::subject::{ADDRESS, Subject};
 use stepwell_sweep::sweep::{Way, sweep};
 
@@ -49,4 +50,22 @@ fn without_a_fault_the_same_holds() {
     let table = sweep(&mixed(), Side::Shop, way()).unwrap();
     println!("{table}");
     assert!(table.failures.is_empty(), "{} cases did not hold", table.failures.len());
+}
+
+/// The same for runs that wait for a place, by the stories of them.
+#[test]
+fn every_planted_fault_of_the_queue_is_caught() {
+    let modules = Modules::build().unwrap();
+    let in_line: Vec<_> = STORIES.iter().filter(|story| story.name.starts_with("waiting for")).collect();
+    let survives = |planted: &Planted| {
+        let way = Way { planted: Some(*planted), stop_early: true, patience: Duration::from_secs(4), ..way() };
+        let mut tables = in_line.iter().map(|story| stories::sweep(story, &modules, way).unwrap());
+        let caught = tables.find_map(|table| table.failures.into_iter().next());
+        if let Some(failure) = &caught {
+            println!("{planted:?}: caught: {}: {}", failure.case, failure.why.lines().next().unwrap_or(""));
+        }
+        caught.is_none()
+    };
+    let survivors: Vec<_> = Planted::of_the_queue().into_iter().filter(survives).collect();
+    assert!(survivors.is_empty(), "not caught: {survivors:?}");
 }

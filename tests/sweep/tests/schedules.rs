@@ -110,8 +110,8 @@ fn check(dir: &Path, when: &str) {
     assert!(!told.last.unwrap().existed, "{when}: a run was there that the schedule knew nothing of");
 }
 
-#[test]
-fn each_time_has_one_run_or_is_counted_wherever_the_process_dies() {
+/// Lets the process die at each point. How often it did.
+fn die_everywhere() -> u32 {
     let mut deaths = 0;
     for n in 1.. {
         let dir = tempfile::tempdir().unwrap();
@@ -130,7 +130,29 @@ fn each_time_has_one_run_or_is_counted_wherever_the_process_dies() {
             break;
         }
     }
+    deaths
+}
+
+#[test]
+fn each_time_has_one_run_or_is_counted_wherever_the_process_dies() {
+    let deaths = die_everywhere();
     println!("died {deaths} times");
     // Before and after the commit of each firing at least.
     assert!(deaths >= 2 * MADE_UP_FOR, "{deaths}");
+}
+
+/// Mutation tests: each planted fault breaks a rule of schedules, and this must notice.
+#[cfg(feature = "sweep")]
+#[test]
+fn every_planted_fault_of_schedules_is_caught() {
+    use stepwell_sweep::plant::Planted;
+
+    let survives = |planted: &Planted| {
+        planted.plant();
+        let caught = std::panic::catch_unwind(die_everywhere);
+        Planted::nothing();
+        caught.is_ok()
+    };
+    let survivors: Vec<Planted> = Planted::of_schedules().into_iter().filter(survives).collect();
+    assert!(survivors.is_empty(), "not caught: {survivors:?}");
 }

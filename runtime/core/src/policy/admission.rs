@@ -4,6 +4,8 @@
 //! A run has its place from its beginning to its end, whatever it does meanwhile. The rate is that of a sliding window, and exact: in
 //! no window of `per_ms`, wherever it begins, do more than `runs` begin.
 
+use super::fault::{Fault, planted};
+
 /// The limits of a workflow. Without any, runs begin as they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
@@ -145,15 +147,18 @@ impl Wait {
 /// Whether a run may begin now, with or without a key: `None` where it may, else what it waits for.
 #[must_use]
 pub fn waits_for(limits: &Limits, keyed: bool, standing: Standing, now_ms: u64) -> Option<Wait> {
-    if let Some(runs) = limits.runs.filter(|runs| standing.under_way >= u64::from(*runs)) {
+    let keyed_too = keyed || planted(Fault::KeylessIsAKey);
+    let under_way = standing.under_way.saturating_sub(planted(Fault::OneRunTooMany).into());
+    let of_key = standing.of_key.saturating_sub(planted(Fault::OneOfAKeyTooMany).into());
+    if let Some(runs) = limits.runs.filter(|runs| under_way >= u64::from(*runs)) {
         return Some(Wait::Runs(runs));
     }
-    if let Some(runs) = limits.per_key.filter(|runs| keyed && standing.of_key >= *runs) {
+    if let Some(runs) = limits.per_key.filter(|runs| keyed_too && of_key >= *runs) {
         return Some(Wait::PerKey(runs));
     }
     let rate = limits.rate.filter(|rate| keyed || !rate.per_key)?;
     let until_ms = standing.begun_ms?.saturating_add(rate.per_ms);
-    if now_ms >= until_ms {
+    if now_ms.saturating_add(planted(Fault::WindowTooShort).into()) >= until_ms {
         return None;
     }
     Some(if rate.per_key { Wait::KeyRate { until_ms } } else { Wait::Rate { until_ms } })

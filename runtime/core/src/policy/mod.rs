@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod effect;
+pub mod fault;
 pub mod idempotency;
 pub mod key;
 pub mod retention;

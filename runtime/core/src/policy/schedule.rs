@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fault::{Fault, planted};
+
 /// The most times that are made up for.
 pub const MAX_CATCH_UP: u32 = 1_000;
 /// How late a firing may be where nothing is made up for, in ms.
@@ -61,13 +63,18 @@ pub enum Decision {
 pub fn decide(come: &Come, now_ms: u64, catch_up: u32, overlap: Overlap, open: bool) -> Decision {
     let kept = come.latest_ms.len().min(catch_up.max(1) as usize);
     let (late, latest) = come.latest_ms.split_at(come.latest_ms.len() - kept);
-    let missed = come.earlier.saturating_add(late.len() as u64);
+    let missed = if planted(Fault::MissedForgotten) { 0 } else { come.earlier.saturating_add(late.len() as u64) };
     let (Some(&at_ms), Some(&through_ms)) = (latest.first(), latest.last()) else { return Decision::Rest };
-    if catch_up == 0 && now_ms.saturating_sub(at_ms) > ON_TIME_MS {
+    let at_ms = if planted(Fault::EarliestMadeUpFor) { come.latest_ms[0] } else { at_ms };
+    let open = open && !planted(Fault::FireBesideAnOpenRun);
+    if catch_up == 0 && now_ms.saturating_sub(at_ms) > ON_TIME_MS && !planted(Fault::FireHoweverLate) {
         return Decision::Pass { through_ms, missed: missed.saturating_add(1), overlapped: 0 };
     }
     match overlap {
-        Overlap::Skip if open => Decision::Pass { through_ms, missed, overlapped: latest.len() as u64 },
+        Overlap::Skip if open => {
+            let overlapped = latest.len() as u64 - u64::from(planted(Fault::OverlapUncounted));
+            Decision::Pass { through_ms, missed, overlapped }
+        }
         Overlap::Queue if open => Decision::Wait,
         _ => Decision::Fire { at_ms, missed },
     }

@@ -10,7 +10,7 @@ fn rate(runs: u32, per_ms: u64, per_key: bool) -> Limits {
 }
 
 #[test]
-fn each_limit_holds_by_itself_and_the_first_is_named() {
+pub(crate) fn each_limit_holds_by_itself_and_the_first_is_named() {
     let runs = |runs| Limits { runs: Some(runs), ..Limits::default() };
     let per_key = |runs| Limits { per_key: Some(runs), ..Limits::default() };
     let all = Limits { per_key: Some(1), ..rate(1, 100, false) };

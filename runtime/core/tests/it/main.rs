@@ -12,6 +12,7 @@ mod http;
 mod idempotency;
 mod keys;
 mod pages;
+mod planted;
 mod play;
 mod retention;
 mod retry;

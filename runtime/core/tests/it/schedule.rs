@@ -12,7 +12,7 @@ fn fire(at_ms: u64, missed: u64) -> Decision {
 }
 
 #[test]
-fn on_time_it_fires_and_what_was_missed_is_made_up_for_up_to_the_limit() {
+pub(crate) fn on_time_it_fires_and_what_was_missed_is_made_up_for_up_to_the_limit() {
     let of = |latest: &[u64], earlier, catch_up| decide(&come(latest, earlier), 15, catch_up, Overlap::Skip, false);
     assert_eq!(of(&[], 0, 1), Decision::Rest);
     assert_eq!(of(&[15], 0, 1), fire(15, 0));
@@ -24,14 +24,14 @@ fn on_time_it_fires_and_what_was_missed_is_made_up_for_up_to_the_limit() {
 }
 
 #[test]
-fn where_nothing_is_made_up_for_a_time_may_be_a_minute_late() {
+pub(crate) fn where_nothing_is_made_up_for_a_time_may_be_a_minute_late() {
     let late = |late_ms| decide(&come(&[500], 4), 500 + late_ms, 0, Overlap::Allow, false);
     assert_eq!(late(ON_TIME_MS), fire(500, 4));
     assert_eq!(late(ON_TIME_MS + 1), Decision::Pass { through_ms: 500, missed: 5, overlapped: 0 });
 }
 
 #[test]
-fn with_an_open_run_it_passes_over_waits_or_fires_as_it_is_told() {
+pub(crate) fn with_an_open_run_it_passes_over_waits_or_fires_as_it_is_told() {
     let open = |overlap| decide(&come(&[10, 11], 3), 12, 2, overlap, true);
     assert_eq!(open(Overlap::Skip), Decision::Pass { through_ms: 11, missed: 3, overlapped: 2 });
     assert_eq!((open(Overlap::Queue), open(Overlap::Allow)), (Decision::Wait, fire(10, 3)));

@@ -16,6 +16,7 @@ use super::{run_key, spec_of, told_of};
 use crate::clock::wall_now_ms;
 use crate::effects::store_error;
 use crate::engine::Engine;
+use crate::fault::{Fault, planted};
 use crate::start::StartRun;
 
 /// The longest rest: a clock that is set is noticed within it.
@@ -204,11 +205,21 @@ impl Engine {
             told
         };
         written(&mut schedule, &told)?;
+        let moves_on = |schedule| Action::PutSchedule { schedule, replaces: Some(replaces) };
+        let submit = |action| self.store().submit(Submission { actions: vec![action], answer: None });
         let action = match new {
+            Some(run) if planted(Fault::FireApart) => {
+                submit(Action::Start(run)).await?;
+                moves_on(schedule)
+            }
+            Some(run) if planted(Fault::MoveOnFirst) => {
+                submit(moves_on(schedule)).await?;
+                Action::Start(run)
+            }
             Some(run) => Action::Fire { schedule, replaces, run },
-            None => Action::PutSchedule { schedule, replaces: Some(replaces) },
+            None => moves_on(schedule),
         };
-        let kept = self.store().submit(Submission { actions: vec![action], answer: None }).await?;
+        let kept = submit(action).await?;
         kept.runs.iter().for_each(|run| self.let_begin(*run, None));
         if fires {
             self.counters().schedule_fired();
@@ -277,6 +288,7 @@ fn late(schedule: &Schedule) -> Why {
 /// Counts times that were passed over, and says so.
 fn passed(schedule: &Schedule, mut told: Told, at_ms: u64, (missed, overlapped): (u64, u64), why: Why) -> Told {
     tracing::warn!(schedule = schedule.name, missed, overlapped, ?why, "a schedule has passed over times of its");
+    let missed = if planted(Fault::PassUncounted) { 0 } else { missed };
     told.missed = told.missed.saturating_add(missed);
     told.overlapped = told.overlapped.saturating_add(overlapped);
     told.passed = Some(Passed { at_ms, why });

@@ -10,6 +10,7 @@ mod forget;
 mod memory;
 mod others;
 mod others_again;
+mod planted;
 mod schedules;
 mod sqlite;
 mod subject;
