@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn what_follows_a_bulky_write_of_its_run_waits_behind_it_until_it_has_settled() {
         let mut lanes = Lanes::default();
-        let mut push = |lanes: &mut Lanes, run, bytes| lanes.push(append(run, bytes), None, Instant::now()).lane;
+        let push = |lanes: &mut Lanes, run, bytes| lanes.push(append(run, bytes), None, Instant::now()).lane;
         assert_eq!(push(&mut lanes, 1, 10), Lane::Quick);
         assert_eq!(push(&mut lanes, 1, BULKY_BYTES + 1), Lane::Bulk);
         assert_eq!(push(&mut lanes, 1, 10), Lane::Bulk);

@@ -14,7 +14,7 @@ use stepwell_engine::store::Gather;
 use crate::fate::{Doom, Fate, Point};
 use crate::gate::{self, Behind, Gate};
 use crate::judge::{self, Done, Remains};
-use crate::life::{self, Circumstances, Ending, Life};
+use crate::life::{self, Circumstances, Ending, Life, OnDisk};
 use crate::subject::Subject;
 use crate::world::World;
 
@@ -113,7 +113,7 @@ fn attempt(case: &Case<'_>) -> anyhow::Result<Outcome> {
             break;
         }
     }
-    let (row, journal, lines) = life::on_disk(dir.path())?.context("there is no run")?;
+    let OnDisk { row, journal, lines } = life::on_disk(dir.path())?.context("there is no run")?;
     let done = match &behind {
         Behind::Shop(address) => of_shop(&gate::shop_record(*address)?),
         Behind::World(world) => of_world(world),

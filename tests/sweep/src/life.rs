@@ -213,11 +213,22 @@ async fn the_run(engine: &Engine, at: &Circumstances<'_>) -> Result<(RunRef, boo
     Ok((engine.start(start).await?, true))
 }
 
-/// The run as it stands on the disk, its journal, and what its workflow code logged.
+/// What the disk has of a run.
+#[derive(Debug)]
+pub struct OnDisk {
+    /// Its row.
+    pub row: RunRow,
+    /// Its journal.
+    pub journal: Vec<Vec<u8>>,
+    /// What its workflow code logged.
+    pub lines: Vec<String>,
+}
+
+/// The run as it stands on the disk.
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn on_disk(data_dir: &Path) -> anyhow::Result<Option<(RunRow, Vec<Vec<u8>>, Vec<String>)>> {
+pub fn on_disk(data_dir: &Path) -> anyhow::Result<Option<OnDisk>> {
     use stepwell_engine::store::Reads as _;
 
     let reads = stepwell_store::read_only(data_dir)?;
@@ -226,7 +237,8 @@ pub fn on_disk(data_dir: &Path) -> anyhow::Result<Option<(RunRow, Vec<Vec<u8>>, 
     let row = reads.run_by_number(row.key)?.context("the run is there")?;
     // What bodies log comes once for each attempt that had begun to: how often is no part of what is compared.
     let lines = reads.logs(row.key, None, u32::MAX)?.into_iter().filter(|line| line.step.is_none());
-    Ok(Some((row.clone(), journal(&reads, row.key)?, lines.map(|line| line.text).collect())))
+    let lines = lines.map(|line| line.text).collect();
+    Ok(Some(OnDisk { journal: journal(&reads, row.key)?, row, lines }))
 }
 
 fn journal(reads: &stepwell_store::SqliteReads, run: RunKey) -> anyhow::Result<Vec<Vec<u8>>> {
