@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! append ─┐                                          ┌─ SQLite: one writing connection
-//! append ─┼─► queue ─► one transaction (group) ─► ledger
+//! append ─┼─► lanes ─► one transaction (group) ─► ledger
 //! event  ─┘     ▲        rules of each write (apply) └─ memory: the same, for tests
 //!               └ durable(ticket): commit now, on this thread if nobody else is committing
 //! ```
