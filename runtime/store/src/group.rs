@@ -12,15 +12,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::apply::{Heads, Refusal, Reply, Write, apply};
+use crate::due::{Due, Gather, Queue};
 use crate::error::{Result, StoreError};
 use crate::histogram::Histogram;
-use crate::lanes::{Lane, Lanes, Place, Queued, Taken};
+use crate::lanes::{Lane, Place, Queued, Taken};
 use crate::ledger::Ledger;
 use crate::pending::Ticket;
 use crate::queue::Begins;
@@ -29,32 +30,12 @@ use crate::settled::Settled;
 use crate::stopped::Stopped;
 use crate::store::Latencies;
 
-/// When writes that nobody waits for are committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gather {
-    /// So long after the first of them; with `None`, not on account of time.
-    pub linger: Option<Duration>,
-    /// When they make so many records.
-    pub max_records: usize,
-}
-
-impl Default for Gather {
-    fn default() -> Self {
-        Self { linger: Some(Duration::from_millis(5)), max_records: 1_000 }
-    }
-}
-
 /// Beyond so many times `max_records`, an append helps to write: a stalled disk must not fill the memory.
 const CROWDED: usize = 16;
 /// The same for bytes.
 const CROWDED_BYTES: usize = 64 << 20;
 /// Whoever has waited so long ago waits again soon, in ms.
 const A_MOMENT_MS: u64 = 50;
-/// Beside quick writes, bulky ones rest after each of their commits for so many times as long as that took.
-const RESTS: u32 = 2;
-/// And for no longer than this.
-const MOST_REST: Duration = Duration::from_millis(100);
-
 pub(crate) struct Group<L> {
     gather: Gather,
     queue: Mutex<Queue>,
@@ -81,30 +62,6 @@ pub(crate) struct Group<L> {
 struct Applier<L> {
     ledger: L,
     heads: Heads,
-}
-
-#[derive(Default)]
-struct Queue {
-    lanes: Lanes,
-    /// Somebody waits for quick writes, and the writer is to commit them; or for bulky ones.
-    wanted: [bool; 2],
-    /// The writer sleeps until a time, so it need not be woken to begin with that.
-    timed: bool,
-    /// Bulky writes rest until then, where quick ones were committed since the last.
-    rests_until: Option<Instant>,
-    /// Quick writes were committed since the last bulky one.
-    is_shared: bool,
-    closed: bool,
-}
-
-/// What the writer thread is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
-    Commit(Lane),
-    /// In so long at the latest; without a time, when somebody says so.
-    Later(Option<Duration>),
-    /// There is nothing left to do for ever.
-    Over,
 }
 
 /// What became of each write of a batch, in order.
@@ -265,7 +222,7 @@ impl<L: Ledger> Group<L> {
     fn sleep_until_due(&self) -> Option<Lane> {
         let mut queue = lock(&self.queue);
         loop {
-            let left = match self.due(&queue, Instant::now()) {
+            let left = match queue.due(self.gather, Instant::now()) {
                 Due::Commit(lane) => return Some(lane),
                 Due::Over => return None,
                 Due::Later(left) => left,
@@ -280,51 +237,9 @@ impl<L: Ledger> Group<L> {
         }
     }
 
-    fn due(&self, queue: &Queue, now: Instant) -> Due {
-        if queue.lanes.is_empty() {
-            return if queue.closed { Due::Over } else { Due::Later(None) };
-        }
-        let [quick_wanted, bulk_wanted] = queue.wanted;
-        let full = |lane| queue.lanes.records(lane) >= self.gather.max_records;
-        let quick = queue.lanes.quick_since().and_then(|since| {
-            if quick_wanted || queue.closed || full(Lane::Quick) {
-                return Some(Duration::ZERO);
-            }
-            self.gather.linger.map(|linger| linger.saturating_sub(now.saturating_duration_since(since)))
-        });
-        if quick.is_some_and(|left| left.is_zero()) {
-            return Due::Commit(Lane::Quick);
-        }
-        let bulk = queue.lanes.bulk().and_then(|behind_quick| {
-            if !(bulk_wanted || queue.closed || full(Lane::Bulk) || self.gather.linger.is_some()) {
-                return None;
-            }
-            let rests = queue.rests_until.filter(|_| !queue.closed);
-            Some((rests.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)), behind_quick))
-        });
-        match (quick, bulk) {
-            (_, Some((left, behind_quick))) if left.is_zero() => {
-                Due::Commit(if behind_quick { Lane::Quick } else { Lane::Bulk })
-            }
-            (Some(quick), Some((bulk, _))) => Due::Later(Some(quick.min(bulk))),
-            (quick, bulk) => Due::Later(quick.or(bulk.map(|(left, _)| left))),
-        }
-    }
-
-    fn take(&self, lane: Lane) -> Option<Taken> {
-        let mut queue = lock(&self.queue);
-        let taken = match lane {
-            Lane::Quick => queue.lanes.take_quick(),
-            Lane::Bulk => queue.lanes.take_bulk(),
-        };
-        queue.wanted[lane as usize] &= queue.lanes.records(lane) > 0;
-        queue.is_shared |= lane == Lane::Quick && taken.is_some();
-        taken
-    }
-
     /// Commits the next writes of a lane in one transaction, and settles them. False where there were none.
     fn commit(&self, applier: &mut Option<Applier<L>>, lane: Lane) -> bool {
-        let Some(taken) = self.take(lane) else { return false };
+        let Some(taken) = lock(&self.queue).take(lane) else { return false };
         self.queued.add(taken.since.elapsed());
         let began = Instant::now();
         let writes = &taken.writes;
@@ -342,9 +257,7 @@ impl<L: Ledger> Group<L> {
         let took = began.elapsed();
         self.committed.add(took);
         if lane == Lane::Bulk {
-            let mut queue = lock(&self.queue);
-            let is_shared = std::mem::take(&mut queue.is_shared);
-            queue.rests_until = is_shared.then(|| Instant::now() + (took * RESTS).min(MOST_REST));
+            lock(&self.queue).rest(took, Instant::now());
         }
         self.settle_all(taken, outcomes);
         true

@@ -7,9 +7,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::apply::{Reply, Write};
+use crate::due::Gather;
 use crate::error::{Result, StoreError};
 use crate::fault::{Fault, planted};
-use crate::group::{Gather, Group};
+use crate::group::Group;
 use crate::ledger::Ledger;
 use crate::pending::{Pending, Ticket};
 use crate::queue::Begins;

@@ -136,10 +136,12 @@ impl Lanes {
         self.quick.first().map(|first| first.queued_at)
     }
 
-    /// Whether bulky writes wait, and whether quick ones are to be committed before them.
-    pub(crate) fn bulk(&self) -> Option<bool> {
-        let first = self.bulk.first()?;
-        Some(self.quick.first().is_some_and(|quick| quick.number < first.number))
+    /// Whether a quick write is to be committed before the first bulky one.
+    pub(crate) fn is_bulk_behind_quick(&self) -> bool {
+        match (self.quick.first(), self.bulk.first()) {
+            (Some(quick), Some(bulk)) => quick.number < bulk.number,
+            _ => false,
+        }
     }
 
     pub(crate) fn records(&self, lane: Lane) -> usize {

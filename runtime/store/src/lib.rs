@@ -14,6 +14,7 @@
 
 mod admission;
 mod apply;
+mod due;
 mod errands;
 mod error;
 pub mod fault;
@@ -39,8 +40,8 @@ mod submit;
 pub mod testing;
 mod tokens;
 
+pub use due::Gather;
 pub use error::{Result, StoreError};
-pub use group::Gather;
 pub use grouped::Grouped;
 pub use histogram::{BOUNDS_US, Counted, Histogram};
 pub use links::{Errand, Link, Links, Reply, Successor};

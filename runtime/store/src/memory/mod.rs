@@ -12,8 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use stepwell_core::ids::{Digest, RunId};
 
+use crate::due::Gather;
 use crate::error::{Result, StoreError};
-use crate::group::Gather;
 use crate::ledger::{Ledger, Rows};
 use crate::links::Link;
 use crate::rows::{EndedRun, InboxEvent, LogPlace, LogRow, NewEvent, NewModule, RunKey, RunRow};

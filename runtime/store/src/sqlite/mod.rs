@@ -34,8 +34,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 
+use crate::due::Gather;
 use crate::error::{Result, StoreError};
-use crate::group::Gather;
 use crate::ledger::{Ledger, Rows};
 use crate::{Grouped, SqliteStore};
 
