@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
-use stepwell_tests::{Finished, Project};
+use stepwell_tests::{Finished, Project, Stepwell};
 
 use crate::journals::until_waiting;
 
@@ -369,4 +369,50 @@ fn steps_are_of_a_directory_or_of_a_server_and_never_of_both() {
     let env = [("STEPWELL_DATA_DIR", &*dir), ("STEPWELL_TIMEOUT_MS", "100")];
     let of_server = project.spawn_with(&["steps", "list", "--url", url], &env).wait().expect_code(6);
     assert!(of_server.stderr.contains("no answer"), "{of_server:#?}");
+}
+
+/// A file that is always full.
+fn full() -> std::fs::File {
+    std::fs::File::options().write(true).open("/dev/full").expect("Linux has it")
+}
+
+#[test]
+fn a_standard_error_that_takes_nothing_ends_nothing() {
+    let project = with("flows.ts", SOURCE);
+    let stepwell = |args: &[&str]| {
+        let mut command = Stepwell::command();
+        command
+            .args(args)
+            .current_dir(project.path())
+            .env("STEPWELL_DATA_DIR", project.data_dir())
+            .env("STEPWELL_LOG", "trace")
+            .stderr(full());
+        command.output().expect("it starts")
+    };
+    let end = stepwell(&["run", "flows.ts", "alpha", "--input", "1"]);
+    assert_eq!((end.status.code(), String::from_utf8_lossy(&end.stdout).trim()), (Some(0), r#"{"got":1}"#));
+    assert_eq!(stepwell(&["run", "flows.ts", "beta"]).status.code(), Some(1));
+    assert_eq!(stepwell(&["run", "flows.ts", "nothing"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_list_that_cannot_be_printed_says_so_and_one_that_nobody_reads_does_not() {
+    let project = with("flows.ts", SOURCE);
+    let _ = project.stepwell(&["run", "flows.ts", "alpha"]).expect_code(0);
+    let list = |stdout: std::process::Stdio| {
+        let mut command = Stepwell::command();
+        command
+            .args(["runs", "list"])
+            .env("STEPWELL_DATA_DIR", project.data_dir())
+            .stdout(stdout)
+            .output()
+            .expect("it starts")
+    };
+    let end = list(full().into());
+    let said = String::from_utf8_lossy(&end.stderr).into_owned();
+    assert!(end.status.code() == Some(6) && said.contains("nothing more can be written"), "{end:?}");
+    let (reader, writer) = std::io::pipe().expect("there are pipes");
+    drop(reader);
+    let end = list(writer.into());
+    assert_eq!((end.status.code(), String::from_utf8_lossy(&end.stderr).as_ref()), (Some(0), ""));
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(args: BuildArgs) -> ExitCode {
         return Exit::Failed.with(format!("cannot write {}: {error}", output.display()));
     }
     let digest = Digest::of(&built.component);
-    anstream::eprintln!("wrote {} ({} KiB, module {})", output.display(), built.component.len() / 1024, digest.short());
+    say!("wrote {} ({} KiB, module {})", output.display(), built.component.len() / 1024, digest.short());
     Exit::Done.into()
 }
 

@@ -60,7 +60,7 @@ impl Concluding<'_> {
                 self.command("run --resume")
             )),
             Some(RunEvent::Parked) => {
-                anstream::eprintln!("run {run} is parked. To go on: {}", self.command("run --resume"));
+                say!("run {run} is parked. To go on: {}", self.command("run --resume"));
                 Exit::Stopped.into()
             }
             _ => Exit::Failed.with(format!("run {run} was lost sight of. To go on: {}", self.command("run --resume"))),
@@ -89,7 +89,7 @@ impl Concluding<'_> {
         if let Ok(Some(row)) = self.engine.run(run)
             && let Some(detail) = row.detail
         {
-            anstream::eprintln!("but {}; `{}` shows what was sent", printable(&detail), self.command("runs journal"));
+            say!("but {}; `{}` shows what was sent", printable(&detail), self.command("runs journal"));
         }
         exit
     }
@@ -105,7 +105,7 @@ impl Concluding<'_> {
         let verdict = tokio::select! {
             verdict = self.engine.verify(self.run) => verdict,
             () = signals.next() => {
-                anstream::eprintln!("the run is over; the check of its replay was broken off");
+                say!("the run is over; the check of its replay was broken off");
                 return exit;
             }
         };
@@ -122,7 +122,7 @@ impl Concluding<'_> {
             // The run's result stands: whoever starts it anew because of this code would do everything twice.
             Err(error) => {
                 let text = printable(&error.to_string());
-                anstream::eprintln!("warning: the run is over, but its replay could not be checked: {text}");
+                say!("warning: the run is over, but its replay could not be checked: {text}");
                 exit
             }
         }

@@ -32,7 +32,7 @@ pub(crate) enum Exit {
 impl Exit {
     /// This code, after a word on stderr about what, where and what to do.
     pub(crate) fn with(self, message: impl std::fmt::Display) -> ExitCode {
-        anstream::eprintln!("{}error:{} {message}", style(anstyle::AnsiColor::Red).render(), anstyle::Reset.render());
+        say!("{}error:{} {message}", style(anstyle::AnsiColor::Red).render(), anstyle::Reset.render());
         self.into()
     }
 }

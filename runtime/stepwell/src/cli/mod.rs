@@ -1,5 +1,8 @@
 //! The command line: its commands as data, and what they have in common.
 
+#[macro_use]
+mod print;
+
 mod backup;
 mod build;
 mod completions;
@@ -93,7 +96,9 @@ enum DurabilityArg {
 
 pub(crate) fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("STEPWELL_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // A standard error that takes nothing is no fault of what was to be said there.
+    log.log_internal_errors(false).init();
     let cli = Cli::parse();
     let runtime = match stepwell_engine::runtime() {
         Ok(runtime) => runtime,

@@ -31,7 +31,7 @@ impl Progress {
     pub(super) fn end(&self, done: Option<String>) {
         self.bar.finish_and_clear();
         if let Some(done) = done {
-            anstream::eprintln!("{done} in {:.1} s", self.began.elapsed().as_secs_f64());
+            say!("{done} in {:.1} s", self.began.elapsed().as_secs_f64());
         }
     }
 }

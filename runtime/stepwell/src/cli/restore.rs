@@ -58,7 +58,7 @@ pub(super) async fn run(args: RestoreArgs) -> Result<(), ExitCode> {
         error => Exit::Failed.with(error),
     })?;
     for (number, reason) in &done.unreadable {
-        anstream::eprintln!("run number {number} cannot be read, and is set aside: {}", printable(reason));
+        say!("run number {number} cannot be read, and is set aside: {}", printable(reason));
     }
     let mut stdout = Stdout::default();
     if args.json {

@@ -175,10 +175,10 @@ async fn send_events(engine: &Engine, run: &RunRef, events: &[(String, Json)], i
             Ok(sent) if sent.repeated => {
                 let hint =
                     "the same command has sent it before; to send it once more, give the command another --event-id";
-                anstream::eprintln!("event {name:?} is there already: {hint}");
+                say!("event {name:?} is there already: {hint}");
             }
             Ok(_) => {}
-            Err(error) => anstream::eprintln!("warning: event {name:?} was not sent: {error}"),
+            Err(error) => say!("warning: event {name:?} was not sent: {error}"),
         }
     }
 }
@@ -228,13 +228,13 @@ impl Watcher {
         if self.json {
             self.stdout.line(serde_json::json!({ "event": "run", "run": run.id }));
         } else {
-            anstream::eprintln!("run {}", run.id);
+            say!("run {}", run.id);
         }
     }
 
     fn note(&self, text: &str) {
         if !self.json {
-            anstream::eprintln!("{text}");
+            say!("{text}");
         }
     }
 
@@ -246,7 +246,7 @@ impl Watcher {
             }
             self.stdout.line(object);
         } else if let Some(line) = self.lines.line(event) {
-            anstream::eprintln!("{line}");
+            say!("{line}");
         }
     }
 

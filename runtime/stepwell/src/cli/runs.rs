@@ -180,15 +180,15 @@ fn list(common: &Common, status: Option<Status>, workflow: Option<String>, limit
     let list = reads.runs(&filter).map_err(|error| Exit::Failed.with(error))?;
     for row in &list.runs {
         if common.json {
-            anstream::println!("{}", as_json(row));
+            show!("{}", as_json(row));
         } else {
             let detail = row.detail.as_deref().map(|detail| format!("  {}", printable(detail))).unwrap_or_default();
             let (status, workflow) = (row.status.as_str(), &row.workflow);
-            anstream::println!("{}  {status:<10} {workflow:<20} {}{detail}", row.run, clock(row.created_at_ms));
+            show!("{}  {status:<10} {workflow:<20} {}{detail}", row.run, clock(row.created_at_ms));
         }
     }
     for run in &list.unreadable {
-        anstream::eprintln!("a run cannot be read (number {}): {}", run.key, run.reason);
+        say!("a run cannot be read (number {}): {}", run.key, run.reason);
     }
     Ok(())
 }
@@ -220,7 +220,7 @@ fn show(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
         object["detail"] = json!(detail);
         object["place"] = json!(found.map(|found| found.place));
         object["outcome"] = row.outcome.as_deref().map_or(serde_json::Value::Null, tree);
-        anstream::println!("{object}");
+        show!("{object}");
         return Ok(());
     }
     let mut lines = vec![
@@ -243,7 +243,7 @@ fn show(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
     lines.extend(row.wake_at_ms.map(|at| ("until", clock(at))));
     lines.extend(row.outcome.clone().map(|outcome| ("outcome", outcome)));
     for (name, value) in lines {
-        anstream::println!("{name:<10}{}", printable(&value));
+        show!("{name:<10}{}", printable(&value));
     }
     Ok(())
 }
@@ -254,9 +254,9 @@ fn journal(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> 
     for (seq, bytes) in entries {
         let entry = codec::decode(seq, &bytes).map_err(|error| Exit::Failed.with(error))?;
         if json {
-            anstream::println!("{}", json!({ "seq": seq, "atMs": entry.at_ms, "entry": render::tree(&entry.record) }));
+            show!("{}", json!({ "seq": seq, "atMs": entry.at_ms, "entry": render::tree(&entry.record) }));
         } else {
-            anstream::println!("{seq:>5} {}", printer.line(&entry));
+            show!("{seq:>5} {}", printer.line(&entry));
         }
     }
     Ok(())
@@ -267,7 +267,7 @@ fn logs(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
     for line in lines {
         let level = ["trace", "debug", "info", "warn", "error"].get(usize::from(line.level)).copied().unwrap_or("info");
         if json {
-            anstream::println!(
+            show!(
                 "{}",
                 json!({
                     "atMs": line.at_ms, "level": level, "step": line.step, "message": line.text,
@@ -278,7 +278,7 @@ fn logs(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
             let step = line.step.as_deref().map(|step| format!(" [{step}]")).unwrap_or_default();
             let fields = line.fields.as_deref().map(|fields| format!(" {fields}")).unwrap_or_default();
             let text = printable(&format!("{}{fields}", line.text));
-            anstream::println!("{} {level:<5}{step} {text}", clock(line.at_ms));
+            show!("{} {level:<5}{step} {text}", clock(line.at_ms));
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! `stepwell serve`: the server. It drives every run of its data directory until it is told to end.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -99,9 +100,12 @@ async fn serve(args: ServeArgs) -> Result<(), ExitCode> {
     engine.recover().map_err(|error| Exit::Failed.with(error))?;
     engine.keep_schedules();
     if args.json {
-        anstream::println!("{}", json!({ "event": "listening", "address": address.to_string() }));
+        let listening = json!({ "event": "listening", "address": address.to_string() });
+        if let Err(error) = writeln!(anstream::stdout(), "{listening}") {
+            say!("listening on http://{address}; nothing can be written to standard output: {error}");
+        }
     } else {
-        anstream::eprintln!("listening on http://{address}");
+        say!("listening on http://{address}");
     }
     until_stopped(server, &mut signals).await?;
     if let Some(traced) = traced {

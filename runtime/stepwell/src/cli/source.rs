@@ -38,7 +38,7 @@ async fn build(file: &Path, cache_dir: Option<PathBuf>) -> Result<Built, ExitCod
         Ok(Ok(built)) => {
             progress.end(if built.from_cache { None } else { Some(format!("built {shown}")) });
             for line in &built.output {
-                anstream::eprintln!("  {} {}", line.level, line.text);
+                say!("  {} {}", line.level, line.text);
             }
             Ok(built)
         }

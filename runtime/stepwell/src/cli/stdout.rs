@@ -17,7 +17,7 @@ impl Stdout {
             return;
         }
         if let Err(error) = writeln!(anstream::stdout(), "{text}") {
-            anstream::eprintln!("nothing more can be written to standard output: {error}; the run goes on");
+            say!("nothing more can be written to standard output: {error}; the run goes on");
             self.failure = Some(error);
         }
     }

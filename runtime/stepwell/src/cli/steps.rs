@@ -131,7 +131,7 @@ fn list(directory: &Path, run: Option<&str>, all: bool, mut show: impl FnMut(&Un
             let filter = RunFilter { unknown: true, open: !all, limit: u32::MAX, ..RunFilter::default() };
             let list = reads.runs(&filter).map_err(failed)?;
             for run in list.unreadable {
-                anstream::eprintln!("run number {} cannot be read: {}", run.key, printable(&run.reason));
+                say!("run number {} cannot be read: {}", run.key, printable(&run.reason));
             }
             list.runs
         }
@@ -140,7 +140,7 @@ fn list(directory: &Path, run: Option<&str>, all: bool, mut show: impl FnMut(&Un
         // A run that cannot be read hides no other.
         match unknown(&reads, &row) {
             Ok(steps) => steps.iter().for_each(|step| show(&Unknown::of(&row, step))),
-            Err(error) => anstream::eprintln!("run {} cannot be read: {}", row.run, printable(&error)),
+            Err(error) => say!("run {} cannot be read: {}", row.run, printable(&error)),
         }
     }
     Ok(())
@@ -193,7 +193,7 @@ async fn resolve(args: ResolveArgs) -> Result<(), ExitCode> {
     let resolved = resolve_here(&args, &directory, finding).await?;
     said(&mut stdout, args.json, &resolved);
     if !args.json {
-        anstream::eprintln!("To go on with the run: stepwell run --resume {}", args.run);
+        say!("To go on with the run: stepwell run --resume {}", args.run);
     }
     Ok(())
 }
@@ -234,7 +234,7 @@ async fn nothing_followed(args: NothingFollowedArgs) -> Result<(), ExitCode> {
         Granted::Now | Granted::OnResume => "is in no doubt any more",
     };
     Stdout::default().line(format!("run {} {text}", run.id));
-    anstream::eprintln!("To go on with the run: stepwell run --resume {}", run.id);
+    say!("To go on with the run: stepwell run --resume {}", run.id);
     Ok(())
 }
 

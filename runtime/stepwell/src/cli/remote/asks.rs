@@ -92,7 +92,7 @@ pub(crate) async fn ask(ask: Ask, args: AskArgs, digest: Option<String>) -> Resu
     let answer =
         Client::new(&args.server)?.post_under_key(&path(ask, run), Sent::json(&body, args.key.clone())).await?;
     if args.json {
-        anstream::println!("{answer}");
+        show!("{answer}");
     }
     Ok(())
 }

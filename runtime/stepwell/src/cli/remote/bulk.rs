@@ -2,7 +2,7 @@
 //! the command can be repeated whenever it breaks off.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use futures_util::stream::{self, StreamExt as _};
@@ -51,7 +51,7 @@ pub(super) async fn ask(ask: Ask, args: &AskArgs, body: &Value) -> Result<(), Ex
     if args.dry_run {
         list(&mut stdout, &found, args.json);
     }
-    anstream::eprintln!("{}", count(&found));
+    say!("{}", count(&found));
     if args.dry_run || found.is_empty() {
         return Ok(());
     }
@@ -91,7 +91,7 @@ async fn find(client: &Client, ask: Ask, args: &AskArgs) -> Result<Vec<Found>, E
             let page: Page = serde_json::from_value(page)
                 .map_err(|error| Exit::Failed.with(format!("the server's answer is not understood: {error}")))?;
             if page.unreadable > 0 {
-                anstream::eprintln!("{} runs cannot be read, and are left out", page.unreadable);
+                say!("{} runs cannot be read, and are left out", page.unreadable);
             }
             let wanted = |run: &Found| statuses.iter().any(|status| status.as_str() == run.status);
             found.extend(page.runs.into_iter().filter(wanted).map(|run| (run.id.clone(), run)));
@@ -133,7 +133,7 @@ fn confirm(ask: Ask, n: usize) -> Result<(), ExitCode> {
     if !std::io::stdin().is_terminal() {
         return Err(Exit::Usage.with(format!("{question} Nobody is there to be asked: say --yes")));
     }
-    anstream::eprint!("{question} [y/N] ");
+    let _ = write!(anstream::stderr(), "{question} [y/N] ");
     let mut answer = String::new();
     // A terminal that is gone has not said yes.
     let _ = std::io::stdin().lock().read_line(&mut answer);
@@ -168,7 +168,7 @@ impl Asked<'_> {
                 stdout.line(answer);
             }
             if let Outcome::Failed(failure) = &outcome {
-                bar.suspend(|| anstream::eprintln!("{run}: {}", printable(&failure.said)));
+                bar.suspend(|| say!("{run}: {}", printable(&failure.said)));
             }
             bar.inc(1);
             // What holds for one token and one server would be said of every run.
@@ -215,7 +215,7 @@ impl Asked<'_> {
         }
         match tally.exit {
             None => {
-                anstream::eprintln!("{said}");
+                say!("{said}");
                 Ok(())
             }
             Some(exit) => Err(exit.with(format!("{said}. The same again is safe, with --key {} or without", self.key))),

@@ -276,9 +276,7 @@ impl Client {
     /// The key under which the command can be repeated: where it may have been carried out, another key would do it once more.
     fn tell_key(&self, sent: Option<&Sent<'_>>, tell: bool) {
         if let Some(key) = sent.and_then(|sent| sent.key.as_ref()).filter(|_| tell) {
-            anstream::eprintln!(
-                "It may have been done all the same. To repeat it safely, give the same again with: --key {key}"
-            );
+            say!("It may have been done all the same. To repeat it safely, give the same again with: --key {key}");
         }
     }
 

@@ -48,15 +48,15 @@ pub(crate) async fn deploy(args: DeployArgs) -> Result<(), ExitCode> {
         module["active"] = json!(names);
     }
     if args.json {
-        anstream::println!("{module}");
+        show!("{module}");
         return Ok(());
     }
     let active = module["active"].as_array().cloned().unwrap_or_default();
     for name in &names {
         let note = if active.contains(&json!(name)) { "" } else { "  (not active: deploy with --activate)" };
-        anstream::println!("{name}{note}");
+        show!("{name}{note}");
     }
-    anstream::eprintln!("module {digest}");
+    say!("module {digest}");
     if names.is_empty() {
         return Err(Exit::Build.with("the module has no workflow"));
     }

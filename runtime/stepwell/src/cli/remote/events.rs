@@ -47,7 +47,7 @@ pub(crate) async fn events(args: EventsArgs) -> Result<(), ExitCode> {
     let path = format!("/v1/runs/{}/events/{}", segment(&run), segment(&name));
     let answer = client.post_under_key(&path, Sent { kind: "application/json", body, key }).await?;
     if json {
-        anstream::println!("{answer}");
+        show!("{answer}");
     }
     Ok(())
 }

@@ -52,9 +52,9 @@ pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
         ModulesCommand::List(common) => {
             let show = |module: &Value| {
                 if common.json {
-                    anstream::println!("{module}");
+                    show!("{module}");
                 } else {
-                    anstream::println!("{}  {}", module["digest"].as_str().unwrap_or_default(), names(module));
+                    show!("{}  {}", module["digest"].as_str().unwrap_or_default(), names(module));
                 }
             };
             common.client()?.list("/v1/modules", "modules", show).await?;
@@ -62,7 +62,7 @@ pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
         ModulesCommand::Show { digest, common } => {
             let module = common.client()?.get(&format!("/v1/modules/{}", segment(&digest))).await?;
             if common.json {
-                anstream::println!("{module}");
+                show!("{module}");
             } else {
                 describe(&module);
             }
@@ -72,7 +72,7 @@ pub(crate) async fn modules(args: ModulesArgs) -> Result<(), ExitCode> {
             let path = format!("/v1/workflows/{}/activate", segment(&workflow));
             let answer = common.client()?.post(&path, Sent::json(&body, None)).await?;
             if common.json {
-                anstream::println!("{answer}");
+                show!("{answer}");
             } else if dry_run {
                 report(&answer["report"]);
             }
@@ -91,7 +91,7 @@ fn describe(module: &Value) {
         let texts: Vec<&str> = list.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if texts.is_empty() { "none".to_owned() } else { printable(&texts.join(", ")) }
     };
-    let line = |name: &str, value: String| anstream::println!("{name:<14}{value}");
+    let line = |name: &str, value: String| show!("{name:<14}{value}");
     line("module", module["digest"].as_str().unwrap_or_default().to_owned());
     line("size", format!("{} bytes", module["sizeBytes"]));
     for workflow in module["workflows"].as_array().into_iter().flatten() {
@@ -116,16 +116,16 @@ fn names(module: &Value) -> String {
 }
 
 fn report(report: &Value) {
-    anstream::println!("{} open runs replayed, {} of them clean", report["checked"], report["clean"]);
+    show!("{} open runs replayed, {} of them clean", report["checked"], report["clean"]);
     if let Some(n @ 1..) = report["leftOut"].as_u64() {
-        anstream::println!("{n} more open runs were not looked at: there are too many for one report");
+        show!("{n} more open runs were not looked at: there are too many for one report");
     }
     for one in report["differing"].as_array().into_iter().flatten() {
         let (run, difference) =
             (one["run"].as_str().unwrap_or_default(), one["difference"].as_str().unwrap_or_default());
-        anstream::println!("{run}  {difference}");
+        show!("{run}  {difference}");
     }
     for one in report["failing"].as_array().into_iter().flatten() {
-        anstream::println!("{}  cannot be replayed: {}", one["run"].as_str().unwrap_or_default(), one["error"]);
+        show!("{}  cannot be replayed: {}", one["run"].as_str().unwrap_or_default(), one["error"]);
     }
 }

@@ -75,7 +75,7 @@ pub(crate) async fn rerun(args: RerunArgs) -> Result<(), ExitCode> {
     let answer: Answer = serde_json::from_str(&body)
         .map_err(|error| Exit::Failed.with(format!("the answer is not understood: {error}")))?;
     if args.json {
-        anstream::println!("{body}");
+        show!("{body}");
         return Ok(());
     }
     for (what, names) in [
@@ -83,10 +83,10 @@ pub(crate) async fn rerun(args: RerunArgs) -> Result<(), ExitCode> {
         ("events that stay with the other run", &answer.events_left),
     ] {
         if !names.is_empty() {
-            anstream::eprintln!("{what}: {}", printable(&names.join(", ")));
+            say!("{what}: {}", printable(&names.join(", ")));
         }
     }
-    anstream::println!("{}", answer.id);
-    anstream::eprintln!("to follow it: stepwell runs watch {}", answer.id);
+    show!("{}", answer.id);
+    say!("to follow it: stepwell runs watch {}", answer.id);
     Ok(())
 }

@@ -104,20 +104,20 @@ impl Watch {
     /// Shows an event. How the stream has ended, if it has with this.
     fn show(&mut self, Told { name, data }: &Told) -> Option<Followed> {
         if self.json {
-            anstream::println!("{{\"event\":{},\"data\":{data}}}", json!(name));
+            show!("{{\"event\":{},\"data\":{data}}}", json!(name));
         }
         self.seen |= name != "problem";
         match name.as_str() {
             "entry" if !self.json => {
                 let line = Written::of(data).and_then(|entry| self.lines.entry(&entry));
                 if let Some(line) = line {
-                    anstream::eprintln!("{line}");
+                    say!("{line}");
                 }
             }
             "run" if !self.json => {
                 if let Ok(run) = serde_json::from_str::<Shown>(data.get()) {
                     let detail = run.detail.map(|detail| format!(": {}", printable(&detail))).unwrap_or_default();
-                    anstream::eprintln!("  {}{detail}", run.status);
+                    say!("  {}{detail}", run.status);
                 }
             }
             "end" => {
@@ -182,14 +182,14 @@ pub(crate) fn conclude(run: &Shown, json: bool) -> ExitCode {
     let id = &run.id;
     if let Some(next) = &run.continued_as {
         if !json {
-            anstream::eprintln!("run {id} has ended, and run {next} goes on; to follow it: stepwell runs watch {next}");
+            say!("run {id} has ended, and run {next} goes on; to follow it: stepwell runs watch {next}");
         }
         return Exit::NotYet.into();
     }
     match run.status.as_str() {
         "succeeded" => {
             if !json && let Some(result) = &run.result {
-                anstream::println!("{result}");
+                show!("{result}");
             }
             Exit::Done.into()
         }
@@ -203,7 +203,7 @@ pub(crate) fn conclude(run: &Shown, json: bool) -> ExitCode {
         }
         status => {
             if !json {
-                anstream::eprintln!("run {id} is {status}; to follow it: stepwell runs watch {id}");
+                say!("run {id} is {status}; to follow it: stepwell runs watch {id}");
             }
             Exit::NotYet.into()
         }
@@ -215,13 +215,13 @@ pub(crate) async fn retry(server: &ServerArgs, run: &str, of: &RetryOf, json: bo
     let path = format!("/v1/runs/{}/retry", segment(run));
     let answer = Client::new(server)?.post(&path, Sent::json(&json!(of), None)).await?;
     if json {
-        anstream::println!("{answer}");
+        show!("{answer}");
         return Ok(());
     }
     let RetryAccepted { again, .. } = serde_json::from_value(answer).map_err(not_understood)?;
     if !again.is_empty() {
-        anstream::eprintln!("attempted again: {}", printable(&again.join(", ")));
+        say!("attempted again: {}", printable(&again.join(", ")));
     }
-    anstream::eprintln!("to follow it: stepwell runs watch {run}");
+    say!("to follow it: stepwell runs watch {run}");
     Ok(())
 }

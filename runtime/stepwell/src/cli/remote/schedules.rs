@@ -100,7 +100,7 @@ pub(crate) async fn schedules(args: SchedulesArgs) -> Result<(), ExitCode> {
     match args.command {
         SchedulesCommand::List(common) => {
             let show = |schedule: &Value| match common.json {
-                true => anstream::println!("{schedule}"),
+                true => show!("{schedule}"),
                 false => line(schedule),
             };
             common.client()?.list("/v1/schedules", "schedules", show).await
@@ -157,13 +157,13 @@ fn line(schedule: &Value) {
         (state, _) => format!("{state}: {}", text("detail")),
     };
     let (name, workflow, cron, zone) = (text("name"), text("workflow"), text("cron"), text("timeZone"));
-    anstream::println!("{}", printable(&format!("{name}  {workflow}  {cron} {zone}  {stands}")));
+    show!("{}", printable(&format!("{name}  {workflow}  {cron} {zone}  {stands}")));
 }
 
 /// A schedule with what has become of it; as JSON, as it was written.
 fn shown(answer: &str, as_json: bool) -> Result<(), ExitCode> {
     if as_json {
-        anstream::println!("{answer}");
+        show!("{answer}");
         return Ok(());
     }
     let unreadable = |error: serde_json::Error| Exit::Failed.with(format!("the answer is not understood: {error}"));
@@ -171,8 +171,8 @@ fn shown(answer: &str, as_json: bool) -> Result<(), ExitCode> {
     line(&schedule);
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let time = |value: &Value| clock(value.as_u64().unwrap_or_default());
-    anstream::println!("  overlap {}, catches up {}", text(&schedule["overlap"]), schedule["catchUp"]);
-    anstream::println!(
+    show!("  overlap {}, catches up {}", text(&schedule["overlap"]), schedule["catchUp"]);
+    show!(
         "  started {}, missed {}, passed over for an open run {}",
         schedule["fired"],
         schedule["missed"],
@@ -181,19 +181,19 @@ fn shown(answer: &str, as_json: bool) -> Result<(), ExitCode> {
     let last = &schedule["lastFired"];
     if last.is_object() {
         let existed = if last["existed"] == true { ", which was there already" } else { "" };
-        anstream::println!("  last for {}: {}{existed}", time(&last["atMs"]), printable(&text(&last["run"])));
+        show!("  last for {}: {}{existed}", time(&last["atMs"]), printable(&text(&last["run"])));
     }
     let skipped = &schedule["lastSkipped"];
     if skipped.is_object() {
-        anstream::println!("  last passed over {}: {}", time(&skipped["atMs"]), text(&skipped["reason"]));
+        show!("  last passed over {}: {}", time(&skipped["atMs"]), text(&skipped["reason"]));
     }
     if let Some(since_ms) = schedule["failingSinceMs"].as_u64() {
-        anstream::println!("  failing since {}", clock(since_ms));
+        show!("  failing since {}", clock(since_ms));
     }
     let by = printable(&text(&schedule["changedBy"]));
-    anstream::println!("  last changed {} by {by}", time(&schedule["changedAtMs"]));
+    show!("  last changed {} by {by}", time(&schedule["changedAtMs"]));
     for firing in schedule["next"].as_array().into_iter().flatten() {
-        anstream::println!("  fires {}", time(&firing["atMs"]));
+        show!("  fires {}", time(&firing["atMs"]));
     }
     Ok(())
 }

@@ -97,11 +97,11 @@ pub(crate) async fn start(args: StartArgs) -> Result<ExitCode, ExitCode> {
     let run = client.post_under_key(&path, Sent { kind: "application/json", body: text.into_bytes(), key }).await?;
     let shown = Shown::read(&run)?;
     if args.json {
-        anstream::println!("{run}");
+        show!("{run}");
     } else if args.wait.is_none() {
-        anstream::println!("{}", shown.id);
+        show!("{}", shown.id);
     } else {
-        anstream::eprintln!("run {}", shown.id);
+        say!("run {}", shown.id);
     }
     Ok(if args.wait.is_some() { conclude(&shown, args.json) } else { Exit::Done.into() })
 }

@@ -24,7 +24,7 @@ pub(crate) async fn steps(
         let page: Steps = serde_json::from_value(page).map_err(not_understood)?;
         page.steps.iter().for_each(&mut show);
         for run in page.unreadable {
-            anstream::eprintln!("run {run} cannot be read");
+            say!("run {run} cannot be read");
         }
         let Some(next) = page.cursor else { return Ok(()) };
         cursor = format!("&cursor={}", segment(&next));

@@ -75,10 +75,10 @@ pub(crate) async fn token(args: TokenArgs) -> Result<(), ExitCode> {
         TokenCommand::List(common) => {
             let show = |token: &Value| {
                 if common.json {
-                    anstream::println!("{token}");
+                    show!("{token}");
                 } else {
                     let text = |name: &str| token[name].as_str().unwrap_or_default().to_owned();
-                    anstream::println!("{}  {}  {}", text("id"), text("principal"), token["scopes"]);
+                    show!("{}  {}  {}", text("id"), text("principal"), token["scopes"]);
                 }
             };
             common.client()?.list("/v1/tokens", "tokens", show).await?;
@@ -123,9 +123,9 @@ fn offline(directory: &std::path::Path, init: bool, principal: &str, scopes: &[S
 
 fn show(made: &Value, json: bool) {
     if json {
-        anstream::println!("{made}");
+        show!("{made}");
     } else {
-        anstream::eprintln!("token {} of {}:", made["id"].as_str().unwrap_or_default(), made["principal"]);
-        anstream::println!("{}", made["token"].as_str().unwrap_or_default());
+        say!("token {} of {}:", made["id"].as_str().unwrap_or_default(), made["principal"]);
+        show!("{}", made["token"].as_str().unwrap_or_default());
     }
 }

@@ -82,10 +82,10 @@ pub(crate) async fn workflows(args: WorkflowsArgs) -> Result<(), ExitCode> {
         WorkflowsCommand::List(common) => {
             let show = |workflow: &Value| {
                 if common.json {
-                    anstream::println!("{workflow}");
+                    show!("{workflow}");
                 } else {
                     let text = |name: &str| printable(workflow[name].as_str().unwrap_or_default());
-                    anstream::println!("{}  {}  {}", text("name"), text("digest"), limits_text(&workflow["limits"]));
+                    show!("{}  {}  {}", text("name"), text("digest"), limits_text(&workflow["limits"]));
                 }
             };
             common.client()?.list("/v1/workflows", "workflows", show).await
@@ -100,7 +100,7 @@ async fn limits(command: LimitsCommand) -> Result<(), ExitCode> {
         LimitsCommand::Show { workflow, common } => {
             let shown = common.client()?.get(&path(&workflow)).await?;
             if common.json {
-                anstream::println!("{shown}");
+                show!("{shown}");
             } else {
                 describe(&shown);
             }
@@ -109,7 +109,7 @@ async fn limits(command: LimitsCommand) -> Result<(), ExitCode> {
             let body = body(&args)?;
             let set = args.common.client()?.put(&path(&args.workflow), Sent::json(&body, None)).await?;
             if args.common.json {
-                anstream::println!("{set}");
+                show!("{set}");
             }
         }
         LimitsCommand::Remove { workflow, common } => {
@@ -153,7 +153,7 @@ fn limits_text(limits: &Value) -> String {
 }
 
 fn describe(shown: &Value) {
-    let line = |name: &str, value: String| anstream::println!("{name:<12}{value}");
+    let line = |name: &str, value: String| show!("{name:<12}{value}");
     line("limits", limits_text(shown));
     line("under way", shown["underWay"].to_string());
     let waits_for = shown["waitsFor"].as_str().map(|limit| format!(" (the first for {limit})")).unwrap_or_default();
