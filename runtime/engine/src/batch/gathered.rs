@@ -77,7 +77,7 @@ impl Gathered {
     pub(super) fn take(&mut self, whole: Whole) -> (Vec<Piece>, Piece) {
         let Self { entries, logs, errands, bytes } = std::mem::take(self);
         let small = bytes <= PIECE_BYTES && entries.len() + logs.len() <= PIECE_RECORDS;
-        // Where an end is asked about what other runs are, a person's word or a count, it is all or nothing.
+        // Children may be asked to cancel for entries further back.
         if small || whole == Whole::All || errands.iter().any(|(_, errand)| matches!(errand, Errand::Cancel { .. })) {
             let logs = logs.into_iter().map(|(_, line)| line).collect();
             let errands = errands.into_iter().map(|(_, errand)| errand).collect();
