@@ -1,6 +1,8 @@
 //! SIGKILL of the server with many runs at a limit and behind it: never are more under way, and all of them end.
 
 use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
 use stepwell_tests::{Project, Reply, Request, Server};
@@ -39,10 +41,29 @@ fn most_at_once(requests: &[Request]) -> (usize, usize) {
     (most, most_of_key)
 }
 
+/// Holds the first answers until as many runs are under way as may be: however quick they are, the limit is reached.
+#[derive(Default)]
+struct Full(Mutex<BTreeSet<String>>, Condvar);
+
+impl Full {
+    fn wait(&self, request: &Request) {
+        let Some(name) = request.path.strip_prefix("/in/") else { return };
+        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inside.insert(name.to_owned());
+        self.1.notify_all();
+        // A limit that is never reached shows at the end.
+        drop(self.1.wait_timeout_while(inside, Duration::from_secs(20), |inside| inside.len() < LIMIT));
+    }
+}
+
 #[test]
 fn never_are_more_under_way_than_may_be_whenever_the_server_dies() {
     let project = Project::new();
-    let server = Server::start(|_| Reply::Answer(200, String::new()));
+    let full = Full::default();
+    let server = Server::start(move |request| {
+        full.wait(request);
+        Reply::Answer(200, String::new())
+    });
     let mut api = project.serve_with(&MODULE);
     let limits = json!({ "concurrency": { "runs": LIMIT, "perKey": PER_KEY } });
     drop(api.put("/v1/workflows/passes/limits", &limits).expect(200));
