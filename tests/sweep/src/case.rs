@@ -70,7 +70,12 @@ impl Outcome {
 /// # Errors
 /// What does not hold of the run by itself.
 pub fn run(case: &Case<'_>) -> anyhow::Result<Outcome> {
-    catch_unwind(AssertUnwindSafe(|| attempt(case))).unwrap_or_else(|panic| {
+    unpanicked(|| attempt(case))
+}
+
+/// A panic is an error like any other.
+pub(crate) fn unpanicked<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
         bail!("panic: {text}")

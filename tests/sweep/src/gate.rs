@@ -3,6 +3,7 @@
 //! What the other side does when its client dies is part of the moment: it may never have read the request, may do it all the
 //! same, at once or late, and its answer may be lost.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,7 +24,7 @@ static OUTSIDE: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// How long a request that is done late is held at most; it is done before where another one comes.
-pub(crate) const LATE: Duration = Duration::from_millis(150);
+const LATE: Duration = Duration::from_millis(150);
 
 /// A request that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +59,16 @@ struct Shared {
     fate: Mutex<(u32, Fate)>,
     arrivals: Mutex<Vec<Arrival>>,
     came: watch::Sender<u64>,
+    busy: watch::Sender<Busy>,
+}
+
+/// What is under way.
+#[derive(Default)]
+struct Busy {
+    /// Requests that are read and not done with.
+    exchanges: usize,
+    /// Open connections, by the life that made them.
+    connections: BTreeMap<u32, usize>,
 }
 
 /// A server on a port of its own, until it is dropped.
@@ -119,6 +130,7 @@ impl Gate {
             fate: Mutex::new((0, Fate::new(crate::fate::Doom::Never))),
             arrivals: Mutex::default(),
             came: watch::Sender::new(0),
+            busy: watch::Sender::default(),
         });
         let serving = shared.clone();
         let task = OUTSIDE.spawn(async move {
@@ -141,6 +153,16 @@ impl Gate {
         *lock(&self.shared.fate) = (number, fate);
     }
 
+    /// Waits until all that lives before this one have sent is done with, and nothing is under way. What is held to be done late is done
+    /// now, as where another request comes.
+    pub(crate) async fn until_done(&self) {
+        let life = lock(&self.shared.fate).0;
+        self.shared.came.send_modify(|count| *count += 1);
+        let is_done = |busy: &Busy| busy.exchanges == 0 && busy.connections.range(..life).all(|(_, open)| *open == 0);
+        // Cannot fail: the sender is our own.
+        let _ = self.shared.busy.subscribe().wait_for(is_done).await;
+    }
+
     /// Everything that came so far.
     #[must_use]
     pub fn arrivals(&self) -> Vec<Arrival> {
@@ -151,11 +173,17 @@ impl Gate {
 impl Shared {
     async fn connection(&self, mut stream: TcpStream) {
         let _ = stream.set_nodelay(true);
+        let life = lock(&self.fate).0;
+        self.busy.send_modify(|busy| *busy.connections.entry(life).or_default() += 1);
         while let Ok(Some(request)) = wire::read(&mut stream).await {
-            if self.exchange(&mut stream, &request).await.is_none() {
-                return;
+            self.busy.send_modify(|busy| busy.exchanges += 1);
+            let goes_on = self.exchange(&mut stream, &request).await.is_some();
+            self.busy.send_modify(|busy| busy.exchanges -= 1);
+            if !goes_on {
+                break;
             }
         }
+        self.busy.send_modify(|busy| *busy.connections.entry(life).or_default() -= 1);
     }
 
     /// None where the connection is to be closed.

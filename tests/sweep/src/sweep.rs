@@ -62,12 +62,21 @@ impl Way {
 /// # Errors
 /// When the run without a death does not hold.
 pub fn sweep(subject: &Subject, side: Side, way: Way) -> anyhow::Result<Table> {
+    both_ways(&subject.name, way, |gather| passes(subject, side, gather, way))
+}
+
+/// The same with each of the two ways in which writes are gathered.
+pub(crate) fn both_ways(
+    subject: &str,
+    way: Way,
+    sweep: impl Fn(Gather) -> anyhow::Result<Table>,
+) -> anyhow::Result<Table> {
     let mut table = Table::default();
     // What loses as much as it can shows a fault sooner.
     for (gather, name) in [(LAZY, "committed when awaited"), (EAGER, "each batch committed by itself")] {
-        let mut part = passes(subject, side, gather, way).with_context(|| format!("{}, {name}", subject.name))?;
+        let mut part = sweep(gather).with_context(|| format!("{subject}, {name}"))?;
         for failure in &mut part.failures {
-            failure.case = format!("{}, {name}: {}", subject.name, failure.case);
+            failure.case = format!("{subject}, {name}: {}", failure.case);
         }
         table.add(part);
         if way.stop_early && !table.failures.is_empty() {

@@ -1,7 +1,6 @@
 //! A client that begins anew whenever the process has died: it looks at what is on record, and asks for what is not.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
@@ -11,16 +10,14 @@ use stepwell_core::json::Json;
 use stepwell_engine::{AskError, Engine, Refusal, RunRef, StartRun};
 use stepwell_store::{RunFilter, RunKey, RunRow, Status};
 
+use crate::gate::Gate;
 use crate::life::entries;
 use crate::world::World;
-
-/// How often a client looks.
-const LOOKS: Duration = Duration::from_millis(4);
 
 /// What outlives every life: what a client knows, and what was shown and promised to it.
 pub(super) struct Desk {
     pub(super) world: Arc<World>,
-    pub(super) url: String,
+    pub(super) gate: Gate,
     pub(super) digests: [Digest; 2],
     state: Mutex<State>,
 }
@@ -39,8 +36,8 @@ pub(super) struct State {
 }
 
 impl Desk {
-    pub(super) fn new(world: Arc<World>, url: String, digests: [Digest; 2]) -> Self {
-        Self { world, url, digests, state: Mutex::default() }
+    pub(super) fn new(world: Arc<World>, gate: Gate, digests: [Digest; 2]) -> Self {
+        Self { world, gate, digests, state: Mutex::default() }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -58,7 +55,7 @@ pub(super) struct Client {
 impl Client {
     /// The run with this key; started where there is none.
     pub(super) async fn run(&self, key: &str, workflow: &str, mut input: Value) -> anyhow::Result<RunRef> {
-        input["url"] = self.desk.url.clone().into();
+        input["url"] = self.desk.gate.url().into();
         let start = StartRun {
             run_key: Some(key.to_owned()),
             ..StartRun::new(self.desk.digests[0].clone(), Some(workflow.to_owned()), Json::from(&input))
@@ -90,6 +87,8 @@ impl Client {
     /// Waits until the run with this key has one of these statuses.
     pub(super) async fn until(&self, key: &str, statuses: &[Status]) -> anyhow::Result<RunRow> {
         loop {
+            // Before it is looked at: whatever becomes durable after that is told.
+            let mut events = self.engine.watch(self.row(key)?.key);
             let row = self.row(key)?;
             if statuses.contains(&row.status) {
                 return Ok(row);
@@ -97,35 +96,41 @@ impl Client {
             if row.status.is_finished() {
                 bail!("run {key:?} is {}: {:?}", row.status, row.outcome);
             }
-            tokio::time::sleep(LOOKS).await;
+            events.recv().await;
         }
     }
 
     /// Waits until an entry like this is on record.
     pub(super) async fn until_entry(&self, run: &RunRef, is: impl Fn(&Record) -> bool) -> anyhow::Result<()> {
+        let mut events = self.engine.watch(run.key);
         while !self.journal(run.key)?.iter().any(|entry| is(&entry.record)) {
-            tokio::time::sleep(LOOKS).await;
+            events.recv().await.context("it is over, and there is no such entry")?;
         }
         Ok(())
     }
 
-    /// The first child of a run.
+    /// The first child of a run. It is started by the commit of its parent's entry.
     pub(super) async fn child_of(&self, run: &RunRef) -> anyhow::Result<RunRef> {
+        let mut events = self.engine.watch(run.key);
         loop {
             let filter = RunFilter { parent: Some(run.id.clone()), ..RunFilter::default() };
             if let Some(row) = self.engine.store().read().runs(&filter)?.runs.pop() {
                 return Ok(RunRef { id: row.run, key: row.key });
             }
-            tokio::time::sleep(LOOKS).await;
+            events.recv().await.context("it is over, and had no child")?;
         }
     }
 
     /// Waits until no run is open.
     pub(super) async fn until_all_are_over(&self) -> anyhow::Result<()> {
-        while !self.engine.store().read().unfinished()?.0.is_empty() {
-            tokio::time::sleep(LOOKS).await;
+        loop {
+            let open = || Ok::<_, anyhow::Error>(self.engine.store().read().unfinished()?.0.first().map(|run| run.key));
+            let Some(first) = open()? else { return Ok(()) };
+            let mut events = self.engine.watch(first);
+            if open()? == Some(first) {
+                events.recv().await;
+            }
         }
-        Ok(())
     }
 
     /// Asks for something, unless it is on record. What is granted is on record from then on, whatever dies.

@@ -49,8 +49,10 @@ pub(super) fn live(
         let ending = tokio::select! {
             biased;
             () = fate.death() => Ending::Died,
-            told = told => told.map_or_else(Ending::Failed, |()| Ending::Over),
-            () = tokio::time::sleep(patience) => Ending::Stuck,
+            told = tokio::time::timeout(patience, told) => match told {
+                Ok(told) => told.map_or_else(Ending::Failed, |()| Ending::Over),
+                Err(_) => Ending::Stuck,
+            },
         };
         // What a dead process is told by its own failing store is not seen by anybody.
         anyhow::Ok(if fate.is_dead() { Ending::Died } else { ending })

@@ -12,7 +12,6 @@ mod life;
 mod offline;
 mod plots;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,10 +21,11 @@ use anyhow::{Context as _, bail};
 use stepwell_core::ids::Digest;
 use stepwell_engine::store::Gather;
 
+use crate::case::unpanicked;
 use crate::fate::{Doom, Fate, Point};
 use crate::gate::{Arrival, Behind, Gate};
-use crate::subject::{EAGER, LAZY, Subject};
-use crate::sweep::{PATIENCE, Way, all, deaths};
+use crate::subject::Subject;
+use crate::sweep::{PATIENCE, Way, all, both_ways, deaths};
 use crate::table::Table;
 use crate::world::World;
 
@@ -90,31 +90,19 @@ struct Outcome {
 /// # Errors
 /// When the story without a death does not hold.
 pub fn sweep(story: &Story, modules: &Modules, way: Way) -> anyhow::Result<Table> {
-    let mut table = Table::default();
-    for (gather, name) in [(LAZY, "committed when awaited"), (EAGER, "each batch committed by itself")] {
+    both_ways(story.name, way, |gather| {
         let play = |dooms: &[Doom], drops, patience| run(story, modules, gather, dooms, drops, patience);
-        let whole = play(&[], None, PATIENCE).with_context(|| format!("{}, {name}, without a death", story.name))?;
-        let points = whole
-            .trails
-            .iter()
-            .enumerate()
-            .flat_map(|(life, trail)| trail.iter().map(move |point| (life, point.clone())));
-        let mut part = all(&deaths(points.collect(), way), way, |deaths| {
+        let whole = play(&[], None, PATIENCE).context("without a death")?;
+        let trails = whole.trails.iter().enumerate();
+        let points = trails.flat_map(|(life, trail)| trail.iter().map(move |point| (life, point.clone()))).collect();
+        Ok(all(&deaths(points, way), way, |deaths| {
             let outcome = play(&deaths.dooms, deaths.drops, way.patience)?;
             if way.compared {
                 judge::same(&outcome.remains, &whole.remains)?;
             }
             Ok(outcome.trails.len() > whole.trails.len())
-        });
-        for failure in &mut part.failures {
-            failure.case = format!("{}, {name}: {}", story.name, failure.case);
-        }
-        table.add(part);
-        if way.stop_early && !table.failures.is_empty() {
-            break;
-        }
-    }
-    Ok(table)
+        }))
+    })
 }
 
 /// Plays a story to its end; an error is a verdict on it. A panic counts as one.
@@ -126,11 +114,7 @@ fn run(
     drops: Option<u64>,
     patience: Duration,
 ) -> anyhow::Result<Outcome> {
-    catch_unwind(AssertUnwindSafe(|| attempt(story, modules, gather, dooms, drops, patience))).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
-        bail!("panic: {text}")
-    })
+    unpanicked(|| attempt(story, modules, gather, dooms, drops, patience))
 }
 
 fn attempt(
@@ -146,7 +130,7 @@ fn attempt(
     modules.subject.put_into(&dir)?;
     let world = Arc::new(World::new(0, 0.0));
     let gate = Gate::start(Behind::World(world.clone()))?;
-    let desk = Arc::new(Desk::new(world, gate.url(), modules.digests.clone()));
+    let desk = Arc::new(Desk::new(world, gate, modules.digests.clone()));
     let (mut trails, mut dooms, mut number) = (Vec::new(), dooms.iter().cloned(), 0);
     for act in story.acts {
         let plot = match act {
@@ -159,7 +143,7 @@ fn attempt(
         loop {
             let fate =
                 Fate::dropping(dooms.next().unwrap_or(Doom::Never), drops.map(|seed| seed.wrapping_add(number.into())));
-            gate.begin_life(number, fate.clone());
+            desk.gate.begin_life(number, fate.clone());
             number += 1;
             let ending = life::live(&dir, gather, plot, &desk, &fate, patience)?;
             trails.push(fate.trail());
@@ -175,7 +159,7 @@ fn attempt(
             }
         }
     }
-    let remains = Remains::of(&dir, gate.arrivals(), &desk)?;
+    let remains = Remains::of(&dir, desk.gate.arrivals(), &desk)?;
     judge::holds(&remains, &desk).and_then(|()| (story.seen)(&remains.arrivals)).map_err(|error| {
         let journals = judge::print(&dir).unwrap_or_default();
         anyhow::anyhow!("{error:#}\n{journals}")
