@@ -31,7 +31,7 @@ pub(crate) fn logged(last: Option<LogPlace>) -> Option<LogPlace> {
     Some((turn & !OF_WORKFLOW, index))
 }
 
-/// So many bytes of entries are handed over together at most: they are in memory until then.
+/// So many bytes of entries and lines are handed over together at most: they are in memory until then.
 const TOGETHER_BYTES: usize = 64 << 10;
 /// When so much has been handed over, what was before has to be durable: a run that writes more than the disk takes would fill the memory.
 const WINDOW: Amount = Amount { bytes: 4 << 20, records: 20_000 };
@@ -305,5 +305,73 @@ pub(crate) fn ended(outcome: &RunOutcome) -> (Status, Option<String>) {
         RunOutcome::Failed(failure) => (Status::Failed, error(failure)),
         RunOutcome::Cancelled(reason) => (Status::Cancelled, error(reason)),
         RunOutcome::Terminated(reason) => (Status::Terminated, error(reason)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use stepwell_core::ids::{Digest, RunId};
+    use stepwell_store::testing::Failures;
+    use stepwell_store::{Gather, MemoryStore, NewRun, QueueAs, Started};
+
+    use super::*;
+    use crate::tap::Tap;
+
+    /// The writing side of a run in a store that commits nothing before somebody waits.
+    async fn of_a_run(failures: Failures) -> Writing {
+        let gather = Gather { linger: None, max_records: usize::MAX };
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::open(gather, failures).unwrap());
+        let run = NewRun {
+            run: RunId::new("run_1"),
+            workflow: "checkout".into(),
+            digest: Digest::of(b"module"),
+            run_key: None,
+            created_at_ms: 1,
+            first: vec![b"started".to_vec()],
+            inbox: Vec::new(),
+            tags: Vec::new(),
+            begins_at_ms: None,
+            queue: QueueAs::default(),
+            retry_of: None,
+            rerun: None,
+        };
+        let Started::New(key) = store.start_run(run).await.unwrap() else { panic!("the store was empty") };
+        let row = store.read().run_by_number(key).unwrap().unwrap();
+        Writing::new(&row, store, Arc::new(Watchers::new(Tap::default())), 1, &Settings::new("unused"))
+    }
+
+    fn write(writing: &mut Writing, entries: usize, bytes: usize) {
+        for _ in 0..entries {
+            writing.gathered.entry(vec![0; bytes]);
+        }
+        writing.hand_over(1);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_far_ahead_hears_of_what_was_not_kept_before_it_goes_on() {
+        let failures = Failures::default();
+        let mut writing = of_a_run(failures.clone()).await;
+        let full = StoreError::DiskFull("no space left".into());
+        failures.fail_next_commit(full.clone());
+        // What is handed over in a window is not waited for before the next is over.
+        write(&mut writing, 4, 1 << 20);
+        assert_eq!(writing.keep_pace(1).await, Ok(()));
+        write(&mut writing, 4, 1 << 20);
+        // The first of the pieces was lost, and the ticket is of the last.
+        assert_eq!(writing.keep_pace(1).await, Err(StoreError::Stopped { run: writing.run, cause: Box::new(full) }));
+    }
+
+    #[tokio::test]
+    async fn where_others_wait_windows_are_short() {
+        let mut writing = of_a_run(Failures::default()).await;
+        // So many that a window of its own is not over. One time may be too slow: whoever waited has not done so a moment ago.
+        let mut rounds = 0..WINDOW.records / 600;
+        while writing.before.is_none() {
+            assert!(rounds.next().is_some(), "it is ahead of those who wait");
+            write(&mut writing, 600, 1);
+            writing.store.durable(writing.last.unwrap()).await.unwrap();
+            writing.keep_pace(1).await.unwrap();
+        }
     }
 }

@@ -136,13 +136,18 @@ function outgoing(where, method, url, given) {
   }
   const target = targetOf(where, url, query);
   if (json === undefined) content = bodyOf(body);
+  const sent = typeof target === "string" ? target : sentUrl(target);
+  const pairs = headers === null ? (json === undefined ? pairsOf(content) : OF_JSON) : pairsWith(headers, content);
+  const verb = methodOf(method);
+  const redirects = redirectOf(redirect);
+  if (content !== null) refuseBodyOf(verb);
   return {
-    url: typeof target === "string" ? target : sentUrl(target),
-    pairs: headers === null ? (json === undefined ? pairsOf(content) : OF_JSON) : pairsWith(headers, content),
-    method: methodOf(method),
-    redirect: redirectOf(redirect),
+    url: sent,
+    pairs,
+    method: verb,
+    redirect: redirects,
     signal: signal ?? null,
-    bytes: bytesFor(method, content),
+    bytes: content === null ? null : content.bytes,
     timeoutMs,
     key,
     label,
@@ -158,12 +163,6 @@ function pairsWith(headers, content) {
   const pairs = Headers.sorted(headers);
   if (content !== null && content.type !== null && !headers.has("content-type")) pairs[$.push](["content-type", content.type]);
   return pairs;
-}
-
-function bytesFor(method, content) {
-  if (content === null) return null;
-  refuseBodyOf(methodOf(method));
-  return content.bytes;
 }
 
 /// The URL with its query: the text as it is sent where that can be told at a glance, else a `URL`.

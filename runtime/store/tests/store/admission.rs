@@ -28,25 +28,6 @@ for_each_store!(
     whatever_happens_those_begin_that_may,
 );
 
-/// The same for the mutation tests.
-#[cfg(feature = "planted-faults")]
-pub(crate) const ALL: &[fn(Subject)] = &[
-    without_limits_the_queue_knows_of_no_run,
-    those_over_a_limit_wait_and_the_first_of_them_begins_when_one_ends,
-    a_line_that_is_held_up_does_not_hold_up_the_others,
-    a_rate_holds_over_its_window_and_says_until_when,
-    a_limit_that_is_changed_or_taken_away_counts_at_once,
-    runs_of_before_the_limit_count,
-    who_is_paused_or_late_does_not_wait_and_gets_its_place_back,
-    a_failed_run_that_is_taken_up_again_waits_like_others,
-    a_run_that_goes_on_for_another_has_its_place,
-    a_run_that_has_not_begun_is_woken_when_its_time_is_over,
-    what_a_lost_commit_let_begin_has_not_begun,
-    a_clock_that_is_set_back_holds_nobody_up_for_longer_than_a_window,
-    places_are_numbers_from_one_on,
-    whatever_happens_those_begin_that_may,
-];
-
 const W: &str = "checkout";
 
 fn runs(runs: u32) -> Limits {

@@ -243,3 +243,38 @@ fn unreadable_rows_of_one_run_hinder_no_other() {
     assert!(matches!(store.flush(broken), Err(StoreError::Corrupt(_))));
     assert_eq!(length(&store, runs[3]), 11);
 }
+
+#[test]
+fn the_write_ahead_log_begins_anew_while_commits_go_on() {
+    let directory = tempdir().unwrap();
+    let store = open(directory.path());
+    let run = start(&store, "run_1");
+    let log = || std::fs::metadata(directory.path().join("stepwell.db-wal")).unwrap().len();
+    let entry = vec![7; 512 << 10];
+    let (mut written, mut seq) = (0, 0);
+    // Once more is written than the log has, it was written over.
+    while written < 3 * log() {
+        seq += 1;
+        store.flush(store.append(Append::entries(run, seq, vec![entry.clone()]))).unwrap();
+        written += entry.len() as u64;
+        assert!(written < 400 << 20, "the log has {} bytes and was never begun anew", log());
+    }
+    assert_eq!(length(&store, run), seq + 1);
+}
+
+#[test]
+fn a_reader_of_the_log_holds_no_commit_up() {
+    let directory = tempdir().unwrap();
+    let store = open(directory.path());
+    let run = start(&store, "run_1");
+    let reader = database(directory.path());
+    reader.execute_batch("BEGIN; SELECT count(*) FROM runs").unwrap();
+    // Several times what a checkpoint begins at: none comes to the log's end while somebody reads in it.
+    for seq in 1..=64 {
+        store.flush(store.append(Append::entries(run, seq, vec![vec![7; 512 << 10]]))).unwrap();
+    }
+    assert_eq!(length(&store, run), 65);
+    let seen: i64 = reader.query_row("SELECT count(*) FROM journal", [], |row| row.get(0)).unwrap();
+    assert_eq!(seen, 1, "the reader sees what it has begun with");
+    reader.execute_batch("COMMIT").unwrap();
+}

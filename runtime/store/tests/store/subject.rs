@@ -49,6 +49,10 @@ macro_rules! for_each_store {
             use super::*;
             $(#[test] fn $test() { super::$test($crate::subject::on_disk($gather)); })+
         }
+        /// The same for the mutation tests.
+        #[cfg(feature = "planted-faults")]
+        #[allow(dead_code, reason = "not every list is one of theirs")]
+        pub(crate) const ALL: &[fn($crate::subject::Subject)] = &[$($test),+];
     };
 }
 pub(crate) use for_each_store;
