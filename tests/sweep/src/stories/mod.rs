@@ -91,7 +91,8 @@ struct Outcome {
 /// When the story without a death does not hold.
 pub fn sweep(story: &Story, modules: &Modules, way: Way) -> anyhow::Result<Table> {
     both_ways(story.name, way, |gather| {
-        let play = |dooms: &[Doom], drops, patience| run(story, modules, gather, dooms, drops, patience);
+        let play =
+            |dooms: &[Doom], drops, patience| unpanicked(|| attempt(story, modules, gather, dooms, drops, patience));
         let whole = play(&[], None, PATIENCE).context("without a death")?;
         let trails = whole.trails.iter().enumerate();
         let points = trails.flat_map(|(life, trail)| trail.iter().map(move |point| (life, point.clone()))).collect();
@@ -105,18 +106,7 @@ pub fn sweep(story: &Story, modules: &Modules, way: Way) -> anyhow::Result<Table
     })
 }
 
-/// Plays a story to its end; an error is a verdict on it. A panic counts as one.
-fn run(
-    story: &Story,
-    modules: &Modules,
-    gather: Gather,
-    dooms: &[Doom],
-    drops: Option<u64>,
-    patience: Duration,
-) -> anyhow::Result<Outcome> {
-    unpanicked(|| attempt(story, modules, gather, dooms, drops, patience))
-}
-
+/// Plays a story to its end; an error is a verdict on it.
 fn attempt(
     story: &Story,
     modules: &Modules,
