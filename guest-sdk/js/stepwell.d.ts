@@ -128,9 +128,12 @@ declare module "stepwell" {
     tags?: Record<string, string>;
   }
 
-  type LogLine = (message: string, fields?: unknown) => void;
+  type LogLine = (message: unknown, fields?: unknown) => void;
 
-  /** A line of the run's log, with fields of data. `log(...)` is `log.info(...)`. */
+  /**
+   * A line of the run's log, with fields of data. `log(...)` is `log.info(...)`. Nothing is refused: a message that is no text (an error, for
+   * one) and fields that JSON has no form for are shown as `console` shows them.
+   */
   export interface Log extends LogLine {
     trace: LogLine;
     debug: LogLine;

@@ -9,6 +9,7 @@ import { decode, encode } from "./json.js";
 import { operationPromise } from "./operations.js";
 import { runStep } from "./step.js";
 import { AbortController } from "./web/abort.js";
+import { inspect } from "./web/inspect.js";
 
 const controller = new AbortController();
 
@@ -111,13 +112,23 @@ export function setStatus(status) {
   host.setStatus(check.text("setStatus", status, { empty: true }));
 }
 
-/// A line of the run's log, with fields of data. `log(...)` is `log.info(...)`.
+/// A line of the run's log, with fields of data. `log(...)` is `log.info(...)`. It refuses nothing: where a run is in trouble, a line that
+/// tells of it must not be what ends it.
 export const log = lineOf("info");
 for (const level of ["trace", "debug", "info", "warn", "error"]) log[level] = lineOf(level);
 
 function lineOf(level) {
   return (message, fields) => {
-    check.text("log, message", message, { empty: true });
-    host.log(level, message[$.toWellFormed](), fields === undefined ? null : encode("log, fields", fields));
+    const text = typeof message === "string" ? message : inspect(message);
+    host.log(level, text[$.toWellFormed](), fields === undefined ? null : fieldsOf(fields));
   };
+}
+
+/// As JSON; what that has no form for, as a text.
+function fieldsOf(fields) {
+  try {
+    return encode("log, fields", fields);
+  } catch {
+    return encode("log, fields", inspect(fields));
+  }
 }

@@ -1,6 +1,6 @@
 // `JSON.stringify` with a bound on depth, and a word on what it makes something else of.
 
-import { $, JSON, Number, Object, Promise, NativeMap, NativeSet } from "./primordials.js";
+import { $, Array, JSON, Number, Object, Promise, isView, NativeMap, NativeSet, objectPrototype } from "./primordials.js";
 
 /// Levels of arrays and objects in each other. The engine's reader and writer call themselves for each level, and a guest that
 /// runs out of stack is lost with all that is under way in it.
@@ -29,12 +29,31 @@ export function stringify(value, lost) {
   });
 }
 
+/// Classes of which JSON keeps little or nothing: what one is called, what becomes of it, what to write instead.
+const LOSSY = [
+  [NativeMap, "a Map", "{}", "write Object.fromEntries(map) or [...map]"],
+  [NativeSet, "a Set", "{}", "write [...set]"],
+  [Promise, "a promise", "{}", "await it"],
+  [RegExp, "a regular expression", "{}", "write its source"],
+  [ArrayBuffer, "an ArrayBuffer", "{}", "write [...new Uint8Array(buffer)]"],
+];
+
+/// A class of the SDK's that is to be told of like those of the language.
+export function tellOfLoss(Type, what, becomes, instead) {
+  LOSSY[$.push]([Type, what, becomes, instead]);
+}
+
 function tellLost(lost, item, keys, key) {
-  const tell = (what, instead) => lost[$.push](`${place(keys, key)}, ${what}, becomes {}: ${instead}`);
-  if (item instanceof NativeMap) tell("a Map", "write Object.fromEntries(map) or [...map]");
-  else if (item instanceof NativeSet) tell("a Set", "write [...set]");
-  else if (item instanceof Promise) tell("a promise", "await it");
-  else if (item instanceof Error) lost[$.push](`${place(keys, key)}, an error, loses its name and message: write String(error)`);
+  const prototype = Object.getPrototypeOf(item);
+  if (prototype === objectPrototype || prototype === null || Array.isArray(item)) return;
+  if (item instanceof Error) {
+    lost[$.push](`${place(keys, key)}, an error, loses its name and message: write String(error)`);
+    return;
+  }
+  const found = isView(item)
+    ? [null, "an array of numbers", "an object with a field for each", "write [...array]"]
+    : LOSSY[$.find]((lossy) => item instanceof lossy[0]);
+  if (found) lost[$.push](`${place(keys, key)}, ${found[1]}, becomes ${found[2]}: ${found[3]}`);
 }
 
 /// Where a value stands in what is written, as one would write it in code.

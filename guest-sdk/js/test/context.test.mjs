@@ -133,10 +133,28 @@ const WRONG = [
   [`start("a", 1n)`, /input cannot be written as JSON/],
   [`start("a", 1, { tags: { a: 5 } })`, /tags.a: expected a string/],
   [`setStatus(5)`, /setStatus: expected a string/],
-  [`log(5)`, /log, message: expected a string/],
   [`race([])`, /race: expected/],
   [`race(5)`, /race: expected/],
 ];
+
+test("a line of the log refuses nothing, so that what tells of a failure is none", async () => {
+  const run = await started(`({ log }) => {
+    const cyclic = { n: 1 }; cyclic.self = cyclic;
+    log.error(new TypeError("no stock"));
+    for (const odd of [5n, undefined, null, Symbol("s"), cyclic, new Proxy({}, { ownKeys() { throw 1; } })]) log.warn(odd);
+    log("a", cyclic); log("b", { cents: 5n }); log("c", () => 1); log("d", Symbol("s"));
+    return "done";
+  }`);
+  assert.deepEqual(run.outcome, { ok: "done" });
+  assert.match(run.logs[0], /^error: TypeError: no stock/);
+  assert.deepEqual(run.logs.slice(1), [
+    "warn: 5n", "warn: undefined", "warn: null", "warn: Symbol(s)", "warn: { n: 1, self: [circular] }", "warn: [cannot be shown]",
+    "info: a", "info: b", "info: c", "info: d",
+  ]);
+  assert.deepEqual(run.fields.slice(7).map((fields) => JSON.parse(fields)), [
+    "{ n: 1, self: [circular] }", "{ cents: 5n }", "[function]", "Symbol(s)",
+  ]);
+});
 
 test("an argument of the wrong form is refused with a clear text, and nothing begins", async (t) => {
   for (const [source, text] of WRONG) {

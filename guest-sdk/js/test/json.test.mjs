@@ -57,6 +57,23 @@ test("what JSON quietly makes something else of is told, with its place", async 
   assert.equal(run.logs.length, 1);
 });
 
+test("so is each kind of value of which little is left", async () => {
+  const kinds = {
+    "new Uint8Array([7])": "an array of numbers, becomes an object with a field for each: write [...array]",
+    "new Uint8Array([7]).buffer": "an ArrayBuffer, becomes {}",
+    "/x/g": "a regular expression, becomes {}",
+    'new Headers({ a: "b" })': "a Headers, becomes {}: write Object.fromEntries(headers)",
+    'new URLSearchParams("a=b")': "a URLSearchParams, becomes {}: write String(params)",
+    'new Response("paid")': "a Response, becomes its status, without its body: return what its json() or text() gives",
+  };
+  for (const [source, says] of Object.entries(kinds)) {
+    const run = await started(`({ step }) => step.run("s", () => ({ a: ${source} }))`);
+    await run.attempt(0);
+    assert.equal(run.finished(0).tag, "ok");
+    assert.ok(run.logs.length === 1 && run.logs[0].includes(`written as JSON: .a, ${says}`), `${source}: ${run.logs}`);
+  }
+});
+
 test("what has a form of its own is not told, nor what stands in a value twice", async () => {
   const run = await started(`({ step }) => step.run("s", () => {
     const shared = { n: 1 };

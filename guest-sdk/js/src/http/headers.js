@@ -1,6 +1,7 @@
 // `Headers`: names without regard to case, in the order in which they came, several values of a name joined on reading.
 
 import { $, JSON, Object, Set, String } from "../primordials.js";
+import { tellOfLoss } from "../stringify.js";
 
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[^\0\r\n]*$/;
@@ -136,3 +137,5 @@ function headerValue(name, value) {
   if (!VALUE[$.test](text)) throw new TypeError(`Headers: the value of ${name} holds a line break or a zero`);
   return text;
 }
+
+tellOfLoss(Headers, "a Headers", "{}", "write Object.fromEntries(headers)");

@@ -4,6 +4,7 @@ import { $, JSON, Number, Object, String } from "../primordials.js";
 import { Body, bodyOf } from "./body.js";
 import { refused } from "./ensure-ok.js";
 import { Headers } from "./headers.js";
+import { tellOfLoss } from "../stringify.js";
 
 const INTERNAL = Symbol("response");
 const NULL_BODY = [101, 103, 204, 205, 304];
@@ -80,6 +81,8 @@ function field(response, name, value) {
   FIXED.value = value;
   Object.defineProperty(response, name, FIXED);
 }
+
+tellOfLoss(Response, "a Response", "its status, without its body", "return what its json() or text() gives");
 
 /// The method as the class has it: where an author has put another in its place, that one is asked.
 export const ownEnsureOk = Response.prototype.ensureOk;

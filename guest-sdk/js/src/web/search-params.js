@@ -1,6 +1,7 @@
 // `URLSearchParams`.
 
 import { $, Object, String } from "../primordials.js";
+import { tellOfLoss } from "../stringify.js";
 import { percentDecode, percentEncode } from "./percent.js";
 
 const FORM_SET = "!\"#$%&'()+,/:;<=>?@[\\]^`{|}~";
@@ -124,3 +125,5 @@ function formDecode(text) {
 function formEncode(text) {
   return percentEncode(text, FORM_SET)[$.replaceAll](" ", "+");
 }
+
+tellOfLoss(URLSearchParams, "a URLSearchParams", "{}", "write String(params)");

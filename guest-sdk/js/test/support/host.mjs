@@ -27,6 +27,8 @@ export class ScriptedHost {
     this.base64 = base64;
     this.refuse = refuse;
     this.logs = [];
+    /// The fields of each of these, as JSON or null.
+    this.fields = [];
     this.calls = [];
     this.building = true;
     this.trap = null;
@@ -149,8 +151,10 @@ export class ScriptedHost {
     }
     const refusal = this.refuse[name]?.(...args) ?? this.ruleOf(name);
     if (refusal) throw wireError(refusal);
-    if (name === "log") this.logs.push(`${args[0]}: ${args[1]}`);
-    else this.calls.push({ name, args: args.map(own) });
+    if (name === "log") {
+      this.logs.push(`${args[0]}: ${args[1]}`);
+      this.fields.push(args[2]);
+    } else this.calls.push({ name, args: args.map(own) });
     return this.result(name, args);
   }
 
