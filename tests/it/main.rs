@@ -34,6 +34,7 @@ mod layers;
 mod limits;
 mod others;
 mod others_retry;
+mod redirects;
 mod replay;
 mod restore;
 mod restore_others;

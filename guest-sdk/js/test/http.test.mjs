@@ -121,10 +121,46 @@ test("redirects of safe requests are followed, without credentials to another or
   const run = await bodyOf(`const r = await fetch("https://a.example/x", { headers: { Authorization: "t", "X-A": "b" } }); return [r.url, r.redirected];`);
   await run.respond(0, 302, "", [["location", "/y"]]);
   assert.deepEqual([sent(run, 1).url, sent(run, 1).headers], ["https://a.example/y", [["authorization", "t"], ["x-a", "b"]]]);
+  assert.equal(sent(run, 1).timeoutMs, null, "it was given none");
   await run.respond(1, 307, "", [["location", "https://b.example/"]]);
   assert.deepEqual([sent(run, 2).url, sent(run, 2).headers], ["https://b.example/", [["x-a", "b"]]]);
   await run.respond(2, 200);
   assert.deepEqual(JSON.parse(run.finished(0).val), ["https://b.example/", true]);
+});
+
+test("nothing that was meant for one origin alone is taken to another", async () => {
+  const run = await bodyOf(`
+    const headers = { Cookie: "a=b", "X-Key": "\${secret:pay}", "Idempotency-Key": "mine", "X-A": "b" };
+    return (await http.get("https://a.example/x", { headers, timeoutMs: 500 })).status;`);
+  assert.deepEqual(sent(run, 0).key, { tag: "custom", val: "mine" });
+  await run.respond(0, 302, "", [["location", "//b.example/y"]]);
+  const { url, headers, key, timeoutMs } = sent(run, 1);
+  assert.deepEqual([url, headers, key], ["https://b.example/y", [["x-a", "b"]], { tag: "effect" }]);
+  assert.ok(timeoutMs >= 1 && timeoutMs <= 500, "the time is that of all of it");
+  await run.respond(1, 200);
+  assert.equal(run.finished(0).val, "200");
+});
+
+test("a redirect is followed, an answer, or an error, as is asked for", async () => {
+  const answers = [];
+  for (const redirect of ["follow", "manual", "error"]) {
+    const run = await bodyOf(`
+      const r = await http.get("https://a.example/x", { redirect: "${redirect}" }).catch((error) => ({ url: error.message }));
+      return [r.status ?? 0, r.redirected ?? null, r.url];`);
+    await run.respond(0, 302, "", [["location", "/y"]]);
+    if (redirect === "follow") await run.respond(1, 200);
+    answers.push(JSON.parse(run.finished(0).val));
+    assert.equal(run.made("httpSend").length, redirect === "follow" ? 2 : 1);
+  }
+  assert.deepEqual(answers, [
+    [200, true, "https://a.example/y"], [302, false, "https://a.example/x"], [0, null, 'fetch: https://a.example/x redirects, and redirect is "error"'],
+  ]);
+});
+
+test("a redirect to what is no URL is an error", async () => {
+  const run = await bodyOf(`return http.get("https://a.example/x").catch((error) => error.message);`);
+  await run.respond(0, 302, "", [["location", "http://["]]);
+  assert.equal(JSON.parse(run.finished(0).val), 'fetch: https://a.example/x redirects to "http://[", which is no URL');
 });
 
 test("a redirect of a POST is an answer", async () => {

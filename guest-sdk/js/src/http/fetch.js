@@ -1,6 +1,6 @@
 // `fetch`: of an attempt (in a body's context), and the ambient one, which finds its attempt by whose turn it is.
 
-import { $, Math, Promise, deferred } from "../primordials.js";
+import { $, JSON, Math, Promise, deferred } from "../primordials.js";
 import * as host from "../host.js";
 import { WorkflowError } from "../errors.js";
 import { openAttempts, openRequest, turnOwner } from "../turn.js";
@@ -12,7 +12,7 @@ import { Response } from "./response.js";
 
 const MAX_REDIRECTS = 20;
 const REDIRECTS = [301, 302, 303, 307, 308];
-const CREDENTIALS = ["authorization", "cookie", "proxy-authorization"];
+const CREDENTIALS = ["authorization", "cookie", "proxy-authorization", "idempotency-key"];
 
 /// A `fetch` whose requests belong to the attempt that `find` answers.
 export function fetchOf(find) {
@@ -43,7 +43,7 @@ function refusal(text) {
   return new WorkflowError("workflows.effect_outside_step", text, { retry: "never" });
 }
 
-/// Sends a request for an attempt. Redirects of safe requests are followed; those of others are answers like any other.
+/// Sends a request for an attempt. Redirects of safe requests are followed, unless they are not to be; those of others are answers like any other.
 export async function send(attempt, request) {
   const sent = outgoing(request);
   const { promise, resolve, reject } = deferred(Promise);
@@ -56,6 +56,7 @@ export function transmit(attempt, sent, resolve, reject, first = sent, redirects
   const { signal } = sent;
   if (signal !== null) signal.throwIfAborted();
   const described = describe(sent);
+  const until = described.timeoutMs === null ? null : host.nowMs() + described.timeoutMs;
   const safe = isSafe(sent.method);
   if (signal !== null && !safe) described.timeoutMs = within(described.timeoutMs, msLeft(signal));
   let over = false;
@@ -64,7 +65,7 @@ export function transmit(attempt, sent, resolve, reject, first = sent, redirects
     try {
       const target = redirectTarget(answer, sent);
       if (target === null) resolve(Response.answered(answer, sent, redirects > 0));
-      else transmit(attempt, redirected(sent, target, first, redirects), resolve, reject, first, redirects + 1);
+      else transmit(attempt, redirected(sent, target, first, redirects, until), resolve, reject, first, redirects + 1);
     } catch (error) {
       reject(error);
     }
@@ -90,19 +91,28 @@ function within(timeoutMs, left) {
   return Math.min(timeoutMs ?? Infinity, Math.max(1, Math.ceil(left)));
 }
 
+/// Where a redirect leads; null where the answer stands as it is. The host follows none.
 function redirectTarget(answer, sent) {
   if (answer.status < 301 || !REDIRECTS[$.includes](answer.status)) return null;
+  if (sent.redirect === "manual" || !isSafe(sent.method)) return null;
   const location = Headers.received(answer.headers).get("location");
-  if (location === null || !isSafe(sent.method) || sent.redirect === "manual") return null;
-  return URL.parse(location, sent.url);
+  if (location === null) return null;
+  if (sent.redirect === "error") throw new TypeError(`fetch: ${sent.url} redirects, and redirect is "error"`);
+  const target = URL.parse(location, sent.url);
+  if (target === null) throw new TypeError(`fetch: ${sent.url} redirects to ${JSON.stringify(location)}, which is no URL`);
+  return target;
 }
 
-/// What is sent to where a request is redirected to. Another origin gets none of the credentials.
-function redirected(sent, target, first, redirects) {
-  if (sent.redirect === "error") throw new TypeError(`fetch: ${sent.url} redirects, and redirect is "error"`);
+/// What is sent to where a request is redirected to, in the time that is left. Another origin gets nothing that was meant for the first alone.
+function redirected(sent, target, first, redirects, until) {
   if (redirects === MAX_REDIRECTS) throw new TypeError(`fetch: more than ${MAX_REDIRECTS} redirects from ${first.url}`);
   const url = sentUrl(target);
-  const same = target.origin === new URL(sent.url).origin;
+  const timeoutMs = until === null ? null : Math.max(1, until - host.nowMs());
   const pairs = Headers.sorted(new Headers(sent.pairs));
-  return { ...sent, url, pairs: same ? pairs : pairs[$.filter]((pair) => !CREDENTIALS[$.includes](pair[0])), bytes: null };
+  if (target.origin === new URL(sent.url).origin) return { ...sent, url, pairs, timeoutMs, bytes: null };
+  return { ...sent, url, pairs: pairs[$.filter](isForAnybody), timeoutMs, key: undefined, bytes: null };
+}
+
+function isForAnybody([name, value]) {
+  return !CREDENTIALS[$.includes](name) && !value[$.includes]("${secret:");
 }

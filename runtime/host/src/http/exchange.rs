@@ -18,7 +18,7 @@ use super::Inner;
 use super::connect::ConnectError;
 use super::connection::Connection;
 use super::failure::{Outcome, Stop, chain, connect_failed, stopped};
-use super::outbound::Hop;
+use super::outbound::Prepared;
 
 /// Ends a request from outside.
 pub(super) type StopSignal<'a> = Pin<&'a mut (dyn Future<Output = Stop> + Send)>;
@@ -39,28 +39,33 @@ enum Fault {
 ///
 /// A connection at rest that turns out dead before a byte of this request was written is no attempt: the request goes on to
 /// another. Once a byte was written nothing is repeated.
-pub(super) async fn exchange(inner: &Arc<Inner>, hop: &Hop, body: &Bytes, mut stop: StopSignal<'_>) -> Outcome {
-    let headers = match hop.headers(&inner.secrets) {
+pub(super) async fn exchange(
+    inner: &Arc<Inner>,
+    prepared: &Prepared,
+    body: &Bytes,
+    mut stop: StopSignal<'_>,
+) -> Outcome {
+    let headers = match prepared.headers(&inner.secrets) {
         Ok(headers) => headers,
         Err(error) => return Outcome::failed(Evidence::NotSent, error),
     };
-    let longest = if hop.method.is_safe() { inner.idle } else { inner.idle_unsafe };
-    while let Some(connection) = inner.pool.take(&hop.target, longest) {
+    let longest = if prepared.method.is_safe() { inner.idle } else { inner.idle_unsafe };
+    while let Some(connection) = inner.pool.take(&prepared.target, longest) {
         connection.look_before_writing();
-        match on_connection(inner, connection, hop, &headers, body, stop.as_mut()).await {
+        match on_connection(inner, connection, prepared, &headers, body, stop.as_mut()).await {
             (Outcome { evidence: Evidence::NotSent, .. }, Ended::ByTheWire) => {}
             (outcome, _) => return outcome,
         }
     }
     let connected = tokio::select! {
         biased;
-        why = stop.as_mut() => return stopped(why, hop.method.as_str(), &hop.target, Evidence::NotSent),
-        connected = inner.connector.connect(&hop.target) => connected,
+        why = stop.as_mut() => return stopped(why, prepared.method.as_str(), &prepared.target, Evidence::NotSent),
+        connected = inner.connector.connect(&prepared.target) => connected,
     };
     match connected {
-        Ok(connection) => on_connection(inner, connection, hop, &headers, body, stop).await.0,
+        Ok(connection) => on_connection(inner, connection, prepared, &headers, body, stop).await.0,
         Err(ConnectError::Refused(error)) => Outcome::failed(Evidence::NotSent, error),
-        Err(ConnectError::Failed(why)) => connect_failed(hop.method.as_str(), &hop.target, &why),
+        Err(ConnectError::Failed(why)) => connect_failed(prepared.method.as_str(), &prepared.target, &why),
     }
 }
 
@@ -74,12 +79,12 @@ enum Ended {
 async fn on_connection(
     inner: &Arc<Inner>,
     mut connection: Connection,
-    hop: &Hop,
+    prepared: &Prepared,
     headers: &HeaderMap,
     body: &Bytes,
     stop: StopSignal<'_>,
 ) -> (Outcome, Ended) {
-    let request = match hop.request(headers.clone(), body.clone(), connection.is_http2()) {
+    let request = match prepared.request(headers.clone(), body.clone(), connection.is_http2()) {
         Ok(request) => request,
         Err(error) => return (Outcome::failed(Evidence::NotSent, error), Ended::Otherwise),
     };
@@ -96,7 +101,7 @@ async fn on_connection(
                 // Answered before it had been read: what is left of the request must not follow.
                 connection.cut().await;
             } else {
-                rest(inner, connection, hop);
+                rest(inner, connection, prepared);
             }
             return (outcome, Ended::Otherwise);
         }
@@ -105,7 +110,7 @@ async fn on_connection(
     connection.cut().await;
     let evidence = if connection.written() == before { Evidence::NotSent } else { Evidence::Sent };
     let ended = if matches!(fault, Fault::Wire(_)) { Ended::ByTheWire } else { Ended::Otherwise };
-    (told(fault, evidence, hop, inner.max_response_bytes), ended)
+    (told(fault, evidence, prepared, inner.max_response_bytes), ended)
 }
 
 async fn answer(
@@ -148,8 +153,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Lays a connection to rest, once it is ready for another request. One that is not soon ready is closed.
-fn rest(inner: &Arc<Inner>, mut connection: Connection, hop: &Hop) {
-    let (inner, target) = (Arc::downgrade(inner), hop.target.clone());
+fn rest(inner: &Arc<Inner>, mut connection: Connection, prepared: &Prepared) {
+    let (inner, target) = (Arc::downgrade(inner), prepared.target.clone());
     tokio::spawn(async move {
         let ready = tokio::time::timeout(super::REST_WITHIN, connection.rest()).await;
         if let (Ok(Ok(())), Some(inner)) = (ready, inner.upgrade()) {
@@ -158,8 +163,8 @@ fn rest(inner: &Arc<Inner>, mut connection: Connection, hop: &Hop) {
     });
 }
 
-fn told(fault: Fault, evidence: Evidence, hop: &Hop, max_bytes: usize) -> Outcome {
-    let (method, target) = (hop.method.as_str(), &hop.target);
+fn told(fault: Fault, evidence: Evidence, prepared: &Prepared, max_bytes: usize) -> Outcome {
+    let (method, target) = (prepared.method.as_str(), &prepared.target);
     let failed = |why: &str| Error::new(Code::RequestFailed, format!("{method} {target}: {why}"));
     match fault {
         Fault::Stopped(why) => stopped(why, method, target, evidence),

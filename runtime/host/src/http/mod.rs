@@ -13,7 +13,6 @@ mod exchange;
 mod failure;
 mod outbound;
 mod pool;
-mod redirect;
 mod secret;
 mod strike;
 mod teardown;
@@ -39,7 +38,7 @@ pub use teardown::{Teardown, TeardownHandle};
 use connect::Connector;
 use exchange::{StopSignal, exchange};
 use failure::Stop;
-use outbound::Hop;
+use outbound::Prepared;
 use pool::Pool;
 use strike::Striker;
 
@@ -124,12 +123,12 @@ impl HttpClient {
     /// # Errors
     /// `InvalidRequest`, `DestinationRefused`, `SecretRefused`; never retried.
     pub fn check(&self, outbound: &Outbound) -> Result<(), Error> {
-        let hop = Hop::first(outbound)?;
-        self.0.allowed(&hop, &outbound.destinations)?;
-        hop.headers(&self.0.secrets).map(drop)
+        let prepared = self.0.prepared(outbound)?;
+        prepared.headers(&self.0.secrets).map(drop)
     }
 
-    /// Sends the request and reads its answer to the end, following redirects of GET and HEAD.
+    /// Sends the request and reads its answer to the end. A redirect is an answer: whoever wants to follow it makes another
+    /// request, which is checked like the first.
     ///
     /// When `teardown` fires or the request's time-out passes, the socket is closed before this returns. Dropping the future
     /// closes it too. Must run on tokio.
@@ -168,58 +167,32 @@ async fn stop_signal(teardown: Teardown, timeout_ms: Option<u64>) -> Stop {
 }
 
 impl Inner {
-    fn allowed(&self, hop: &Hop, destinations: &Destinations) -> Result<(), Error> {
+    fn allowed(&self, prepared: &Prepared, destinations: &Destinations) -> Result<(), Error> {
         let refuse = |why: &str| {
-            Err(Error::new(Code::DestinationRefused, format!("{} {}: {why}", hop.method, hop.target)).never_retried())
+            Err(Error::new(Code::DestinationRefused, format!("{} {}: {why}", prepared.method, prepared.target))
+                .never_retried())
         };
-        if !destinations.allow(&hop.target) {
+        if !destinations.allow(&prepared.target) {
             return refuse("the workflow does not declare this destination; add it to its `destinations`");
         }
-        if !self.allow.allow(&hop.target) {
+        if !self.allow.allow(&prepared.target) {
             return refuse("the operator does not allow this destination");
         }
-        self.connector.check(&hop.target)
+        self.connector.check(&prepared.target)
     }
 
-    async fn send(self: &Arc<Self>, mut outbound: Outbound, mut stop: StopSignal<'_>) -> Outcome {
-        let mut hop =
-            match Hop::first(&outbound).and_then(|hop| self.allowed(&hop, &outbound.destinations).map(|()| hop)) {
-                Ok(hop) => hop,
-                Err(error) => return Outcome::failed(Evidence::NotSent, error),
-            };
-        let mut body = Bytes::from(outbound.request.body.take().unwrap_or_default());
-        let mut followed = 0;
-        loop {
-            let outcome = exchange(self, &hop, &body, stop.as_mut()).await;
-            let outcome = if followed > 0 { after_redirect(outcome) } else { outcome };
-            let Outcome { evidence, answer: Ok(response) } = &outcome else { return outcome };
-            let Some(location) = redirect::location(&hop, response) else { return outcome };
-            let next = redirect::next_hop(&hop, location)
-                .and_then(|next| self.allowed(&next, &outbound.destinations).map(|()| next));
-            let error = match next {
-                Ok(_) if followed == redirect::MAX_REDIRECTS => {
-                    let why = format!("{} {}: more than {followed} redirects", hop.method, hop.target);
-                    Error::new(Code::RequestFailed, why).never_retried()
-                }
-                Ok(next) => {
-                    if !redirect::keeps_body(response.status) {
-                        body = Bytes::new();
-                    }
-                    hop = next;
-                    followed += 1;
-                    continue;
-                }
-                Err(error) => error,
-            };
-            return Outcome::failed(evidence.clone(), error);
-        }
+    fn prepared(&self, outbound: &Outbound) -> Result<Prepared, Error> {
+        let prepared = Prepared::new(outbound)?;
+        self.allowed(&prepared, &outbound.destinations)?;
+        Ok(prepared)
     }
-}
 
-/// The first request left, whatever became of the one that it led to.
-fn after_redirect(outcome: Outcome) -> Outcome {
-    match outcome.evidence {
-        Evidence::NotSent => Outcome { evidence: Evidence::Sent, ..outcome },
-        _ => outcome,
+    async fn send(self: &Arc<Self>, outbound: Outbound, stop: StopSignal<'_>) -> Outcome {
+        let prepared = match self.prepared(&outbound) {
+            Ok(prepared) => prepared,
+            Err(error) => return Outcome::failed(Evidence::NotSent, error),
+        };
+        let body = Bytes::from(outbound.request.body.unwrap_or_default());
+        exchange(self, &prepared, &body, stop).await
     }
 }

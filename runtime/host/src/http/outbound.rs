@@ -1,4 +1,4 @@
-//! A request before it leaves: what makes it one, and what it looks like at each hop.
+//! A request before it leaves: what makes it one, and what it looks like on the wire.
 //!
 //! All of it is decided without touching the network, so that a request that is refused here was never dispatched.
 
@@ -34,7 +34,7 @@ const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("stepwell/", en
 
 /// A request that is one. The body travels beside it.
 #[derive(Clone)]
-pub(super) struct Hop {
+pub(super) struct Prepared {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) target: Target,
@@ -44,10 +44,10 @@ pub(super) struct Hop {
     pub(super) secrets: Option<Vec<String>>,
 }
 
-impl Hop {
+impl Prepared {
     /// # Errors
     /// `InvalidRequest`, saying what is wrong with it.
-    pub(super) fn first(outbound: &Outbound) -> Result<Self, Error> {
+    pub(super) fn new(outbound: &Outbound) -> Result<Self, Error> {
         let request = &outbound.request;
         let (url, target) = parse_url(&request.url)?;
         if let Some(body) = &request.body

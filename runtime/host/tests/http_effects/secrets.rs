@@ -88,17 +88,6 @@ fn a_workflow_uses_the_secrets_that_it_declares() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_authority_goes_without_secrets() {
-    let other = Server::answering(|_| ok("")).await;
-    let to = format!("HTTP/1.1 302 x\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", other.url("/"));
-    let server = Server::answering(move |_| to.clone().into_bytes()).await;
-    let outbound = with_header(request("GET", server.url("/")), "x-key", "${secret:pay}");
-    client("*:*").send(outbound, Teardown::never()).await.answer.unwrap();
-    assert_eq!(server.requests()[0].header("x-key"), Some(VALUE));
-    assert_eq!(other.requests()[0].header("x-key"), None);
-}
-
-#[tokio::test]
 async fn no_error_and_no_debug_text_shows_a_secret() {
     // The answer is a head that cannot be parsed, with the secret in it.
     let server = Server::once(format!("HTTP/1.1 200 {VALUE}\r\n{VALUE}\r\n\r\n")).await;
