@@ -355,20 +355,52 @@ fn each_shell_has_its_completions() {
 }
 
 #[test]
-fn steps_are_of_a_directory_or_of_a_server_and_never_of_both() {
+fn what_is_looked_at_is_of_a_directory_or_of_a_server_and_never_of_both() {
     let project = Project::new();
     let (dir, url) = (project.data_dir().display().to_string(), "http://127.0.0.1:1");
-    for command in [&["list"][..], &["resolve", "run_1", "charge", "--retry", "--evidence", "asked"]] {
-        let both = [&["steps"], command, &["--data-dir", &dir, "--url", url]].concat();
+    for command in [
+        &["steps", "list"][..],
+        &["steps", "resolve", "run_1", "charge", "--retry", "--evidence", "asked"],
+        &["runs", "list"],
+        &["runs", "show", "run_1"],
+        &["runs", "journal", "run_1"],
+        &["runs", "logs", "run_1"],
+    ] {
+        let both = [command, &["--data-dir", &dir, "--url", url]].concat();
         let refused = project.stepwell(&both).expect_code(2);
         assert!(refused.stderr.contains("--url") && refused.stderr.contains("--data-dir"), "{refused:#?}");
     }
     // What is said on the command line goes before the environment: there is no such server, and no such directory.
-    let of_directory = project.spawn_with(&["steps", "list", "--data-dir", &dir], &[("STEPWELL_URL", url)]).wait();
-    assert!(of_directory.stderr.contains("there is no stepwell database"), "{of_directory:#?}");
-    let env = [("STEPWELL_DATA_DIR", &*dir), ("STEPWELL_TIMEOUT_MS", "100")];
-    let of_server = project.spawn_with(&["steps", "list", "--url", url], &env).wait().expect_code(6);
-    assert!(of_server.stderr.contains("no answer"), "{of_server:#?}");
+    for command in [["steps", "list"], ["runs", "list"]] {
+        let in_directory = [&command[..], &["--data-dir", &dir]].concat();
+        let of_directory = project.spawn_with(&in_directory, &[("STEPWELL_URL", url)]).wait().expect_code(2);
+        assert!(of_directory.stderr.contains("there is no stepwell database"), "{of_directory:#?}");
+        let env = [("STEPWELL_DATA_DIR", &*dir), ("STEPWELL_TIMEOUT_MS", "100")];
+        let on_server = [&command[..], &["--url", url]].concat();
+        let of_server = project.spawn_with(&on_server, &env).wait().expect_code(6);
+        assert!(of_server.stderr.contains("no answer"), "{of_server:#?}");
+        let of_server = project.spawn_with(&command, &[env[0], env[1], ("STEPWELL_URL", url)]).wait().expect_code(6);
+        assert!(of_server.stderr.contains("no answer"), "{of_server:#?}");
+    }
+}
+
+#[test]
+fn a_database_that_cannot_be_read_is_no_fault_of_the_command_line() {
+    let project = Project::new();
+    std::fs::create_dir_all(project.data_dir()).expect("the directory is the test's");
+    std::fs::write(project.data_dir().join("stepwell.db"), "no database".repeat(1_000)).expect("so is the file");
+    for command in [["runs", "list"], ["steps", "list"]] {
+        let end = project.stepwell(&command).expect_code(6);
+        assert!(end.stderr.starts_with("error: "), "{end:#?}");
+    }
+}
+
+#[test]
+fn what_is_no_terminal_gets_no_colours() {
+    let project = with("flows.ts", SOURCE);
+    let args = ["run", "flows.ts", "alpha", "--input", "1"];
+    let end = project.spawn_with(&args, &[("STEPWELL_LOG", "trace")]).wait().expect_code(0);
+    assert!(end.stderr.contains(" INFO ") && !end.stderr.contains('\u{1b}'), "{end:#?}");
 }
 
 /// A file that is always full.

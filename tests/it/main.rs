@@ -32,6 +32,7 @@ mod journals;
 mod kill;
 mod layers;
 mod limits;
+mod looked_at;
 mod others;
 mod others_retry;
 mod redirects;

@@ -16,6 +16,7 @@ mod restore;
 mod run;
 mod runs;
 mod serve;
+mod shown;
 mod signals;
 mod source;
 mod stdout;
@@ -97,6 +98,7 @@ enum DurabilityArg {
 pub(crate) fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("STEPWELL_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let log = log.with_ansi(anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never);
     // A standard error that takes nothing is no fault of what was to be said there.
     log.log_internal_errors(false).init();
     let cli = Cli::parse();

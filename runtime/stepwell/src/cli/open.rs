@@ -1,4 +1,4 @@
-//! The engine as a local run has it.
+//! A data directory: the engine as a local run has it, and the reading half alone.
 
 use std::net::Ipv6Addr;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use stepwell_engine::http::{
     AddressPolicy, AllowNet, Destinations, HttpClient, HttpSettings, Pattern, SecretFlag, Secrets,
 };
-use stepwell_engine::store::Durability;
+use stepwell_engine::store::{self, Durability, Reads, StoreError};
 use stepwell_engine::{Engine, Reach, Settings};
 
 use super::DurabilityArg;
@@ -62,4 +62,12 @@ pub(super) fn engine(
     };
     adjust(&mut settings);
     Engine::open(settings, client, Reach { also }).map_err(|error| Exit::Failed.with(format!("{error:#}")))
+}
+
+/// The reading half of a data directory, also while another process drives its runs.
+pub(super) fn to_read(directory: &Path) -> Result<impl Reads + use<>, ExitCode> {
+    store::read_only(directory).map_err(|error| match error {
+        StoreError::Missing(_) => Exit::Usage.with(error),
+        error => Exit::Failed.with(error),
+    })
 }

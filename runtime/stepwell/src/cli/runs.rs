@@ -1,20 +1,21 @@
-//! `stepwell runs`: looks at runs in a data directory, also while another process drives them; follows those of a server, and asks
-//! something of them.
+//! `stepwell runs`: looks at runs in a data directory, also while another process drives them, or of a server; follows those of a
+//! server, and asks something of them.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 use stepwell_core::ids::RunId;
 use stepwell_core::journal::codec;
-use stepwell_core::journal::print::{Printer, Times, printable};
+use stepwell_core::journal::print::{Printer, Times};
 use stepwell_engine::queue_text;
-use stepwell_engine::store::{self, Reads, RunFilter, RunRow, Status, StoreError, Turn};
+use stepwell_engine::store::{Reads, RunFilter, RunRow, Status, Turn};
 
-use super::DataDir;
 use super::exit::Exit;
-use super::remote::{self, Ask, AskArgs, RerunArgs, ServerArgs};
-use super::render::{self, clock};
+use super::open;
+use super::remote::{self, Ask, AskArgs, Place, PlaceArgs, RerunArgs, ServerArgs};
+use super::shown::{self, LogLine};
 use crate::api::RetryOf;
 
 /// Arguments of `stepwell runs`.
@@ -22,6 +23,7 @@ use crate::api::RetryOf;
 #[command(after_help = "\
 Examples:
   stepwell runs list --status blocked
+  stepwell runs list --workflow checkout --url https://flows.example
   stepwell runs show run_0198c1a2b3c4d5e6f708192a3b4c5d6e
   stepwell runs journal run_0198c1a2b3c4d5e6f708192a3b4c5d6e --json
   stepwell runs watch run_0198c1a2b3c4d5e6f708192a3b4c5d6e
@@ -44,6 +46,9 @@ enum RunsCommand {
         /// Only those of this workflow.
         #[arg(long)]
         workflow: Option<String>,
+        /// Only those with this tag. Can be given more than once.
+        #[arg(long = "tag", value_name = "NAME=VALUE")]
+        tags: Vec<String>,
         /// At most so many.
         #[arg(long, default_value_t = 50)]
         limit: u32,
@@ -128,7 +133,7 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    data_dir: DataDir,
+    place: PlaceArgs,
 }
 
 pub(super) async fn run(args: RunsArgs) -> ExitCode {
@@ -144,10 +149,29 @@ pub(super) async fn run(args: RunsArgs) -> ExitCode {
         RunsCommand::Retry { run, from_step, digest, confirm, reason, json, server } => {
             remote::retry(&server, &run, &RetryOf { reason, from_step, digest, confirm }, json).await
         }
-        RunsCommand::List { status, workflow, limit, common } => list(&common, status, workflow, limit),
-        RunsCommand::Show { run, common } => with_run(&common, &run, show),
-        RunsCommand::Journal { run, common } => with_run(&common, &run, journal),
-        RunsCommand::Logs { run, common } => with_run(&common, &run, logs),
+        RunsCommand::List { status, workflow, tags, limit, common } => {
+            let filter = remote::tags(&tags).map(|tags| RunFilter {
+                tags: tags.into_iter().collect(),
+                ..RunFilter { status, workflow, limit, ..RunFilter::default() }
+            });
+            match (filter, common.place.place()) {
+                (Err(exit), _) => Err(exit),
+                (Ok(filter), Place::Server(server)) => remote::list(&server, &filter, common.json).await,
+                (Ok(filter), Place::Directory(directory)) => list(&directory, &filter, common.json),
+            }
+        }
+        RunsCommand::Show { run, common: Common { json, place } } => match place.place() {
+            Place::Server(server) => remote::show(&server, &run, json).await,
+            Place::Directory(directory) => with_run(&directory, &run, json, show),
+        },
+        RunsCommand::Journal { run, common: Common { json, place } } => match place.place() {
+            Place::Server(server) => remote::journal(&server, &run, json).await,
+            Place::Directory(directory) => with_run(&directory, &run, json, journal),
+        },
+        RunsCommand::Logs { run, common: Common { json, place } } => match place.place() {
+            Place::Server(server) => remote::logs(&server, &run, json).await,
+            Place::Directory(directory) => with_run(&directory, &run, json, logs),
+        },
     };
     match answer {
         Ok(()) => Exit::Done.into(),
@@ -155,37 +179,21 @@ pub(super) async fn run(args: RunsArgs) -> ExitCode {
     }
 }
 
-fn reads(common: &Common) -> Result<impl Reads + use<>, ExitCode> {
-    store::read_only(&common.data_dir.data_dir).map_err(|error| match error {
-        StoreError::Missing(_) => Exit::Usage.with(error),
-        error => Exit::Failed.with(error),
-    })
-}
-
-fn with_run(
-    common: &Common,
-    run: &str,
-    then: impl FnOnce(&dyn Reads, &RunRow, bool) -> Result<(), ExitCode>,
-) -> Result<(), ExitCode> {
-    let reads = reads(common)?;
+/// Where a directory's runs are read, one of them is looked up and shown.
+fn with_run(directory: &Path, run: &str, json: bool, show: Show) -> Result<(), ExitCode> {
+    let reads = open::to_read(directory)?;
     let row = reads.run(&RunId::new(run)).map_err(|error| Exit::Failed.with(error))?;
-    let row = row
-        .ok_or_else(|| Exit::Usage.with(format!("there is no run {run} in {}", common.data_dir.data_dir.display())))?;
-    then(&reads, &row, common.json)
+    let row = row.ok_or_else(|| Exit::Usage.with(format!("there is no run {run} in {}", directory.display())))?;
+    show(&reads, &row, json)
 }
 
-fn list(common: &Common, status: Option<Status>, workflow: Option<String>, limit: u32) -> Result<(), ExitCode> {
-    let reads = reads(common)?;
-    let filter = RunFilter { status, workflow, limit, ..RunFilter::default() };
-    let list = reads.runs(&filter).map_err(|error| Exit::Failed.with(error))?;
+type Show = fn(&dyn Reads, &RunRow, bool) -> Result<(), ExitCode>;
+
+fn list(directory: &Path, filter: &RunFilter, json: bool) -> Result<(), ExitCode> {
+    let list = open::to_read(directory)?.runs(filter).map_err(|error| Exit::Failed.with(error))?;
     for row in &list.runs {
-        if common.json {
-            show!("{}", as_json(row));
-        } else {
-            let detail = row.detail.as_deref().map(|detail| format!("  {}", printable(detail))).unwrap_or_default();
-            let (status, workflow) = (row.status.as_str(), &row.workflow);
-            show!("{}  {status:<10} {workflow:<20} {}{detail}", row.run, clock(row.created_at_ms));
-        }
+        let run = as_json(row);
+        show!("{}", if json { run.to_string() } else { shown::row(&run) });
     }
     for run in &list.unreadable {
         say!("a run cannot be read (number {}): {}", run.key, run.reason);
@@ -205,45 +213,19 @@ fn as_json(row: &RunRow) -> serde_json::Value {
     })
 }
 
-/// A JSON text as a tree; as its text where it is nested too deeply to be one.
-fn tree(text: &str) -> serde_json::Value {
-    serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
-}
-
 fn show(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
     let now_ms = jiff::Timestamp::now().as_millisecond().unsigned_abs();
     let waits = row.status == Status::Queued && row.turn == Some(Turn::Waits);
     let found = if waits { reads.in_queue(row.key, now_ms).map_err(|error| Exit::Failed.with(error))? } else { None };
     let detail = found.map(|found| queue_text(&found, None)).or_else(|| row.detail.clone());
+    let mut run = as_json(row);
+    run["detail"] = json!(detail);
     if json {
-        let mut object = as_json(row);
-        object["detail"] = json!(detail);
-        object["place"] = json!(found.map(|found| found.place));
-        object["outcome"] = row.outcome.as_deref().map_or(serde_json::Value::Null, tree);
-        show!("{object}");
-        return Ok(());
-    }
-    let mut lines = vec![
-        ("run", row.run.to_string()),
-        ("workflow", row.workflow.clone()),
-        ("status", row.status.to_string()),
-        ("started", clock(row.created_at_ms)),
-        ("changed", clock(row.changed_at_ms)),
-        ("module", row.digest.to_string()),
-    ];
-    lines.extend(row.retry_of.as_ref().map(|run| ("retry of", run.to_string())));
-    lines.extend(row.rerun_of.as_ref().map(|of| ("rerun of", format!("{} from step {}", of.run, of.step))));
-    lines.extend(row.links.parent.as_ref().map(|(parent, _)| ("parent", parent.to_string())));
-    lines.extend(row.links.continued_from.as_ref().map(|run| ("goes on", format!("for {run}"))));
-    lines.extend(row.links.continued_as.as_ref().map(|run| ("goes on", format!("as {run}"))));
-    lines.extend(row.concurrency_key.clone().map(|key| ("key", key)));
-    lines.extend((row.priority != 0).then(|| ("priority", row.priority.to_string())));
-    lines.extend(detail.map(|detail| ("detail", detail)));
-    lines.extend(row.status_text.clone().map(|text| ("text", text)));
-    lines.extend(row.wake_at_ms.map(|at| ("until", clock(at))));
-    lines.extend(row.outcome.clone().map(|outcome| ("outcome", outcome)));
-    for (name, value) in lines {
-        show!("{name:<10}{}", printable(&value));
+        run["place"] = json!(found.map(|found| found.place));
+        run["outcome"] = row.outcome.as_deref().map_or(serde_json::Value::Null, shown::tree);
+        show!("{run}");
+    } else {
+        shown::fields(&run, row.outcome.as_deref()).iter().for_each(|line| show!("{line}"));
     }
     Ok(())
 }
@@ -253,11 +235,7 @@ fn journal(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> 
     let mut printer = Printer::new(Times::Relative);
     for (seq, bytes) in entries {
         let entry = codec::decode(seq, &bytes).map_err(|error| Exit::Failed.with(error))?;
-        if json {
-            show!("{}", json!({ "seq": seq, "atMs": entry.at_ms, "entry": render::tree(&entry.record) }));
-        } else {
-            show!("{seq:>5} {}", printer.line(&entry));
-        }
+        show!("{}", shown::entry(&mut printer, seq, &entry, json));
     }
     Ok(())
 }
@@ -266,20 +244,8 @@ fn logs(reads: &dyn Reads, row: &RunRow, json: bool) -> Result<(), ExitCode> {
     let lines = reads.logs(row.key, None, u32::MAX).map_err(|error| Exit::Failed.with(error))?;
     for line in lines {
         let level = ["trace", "debug", "info", "warn", "error"].get(usize::from(line.level)).copied().unwrap_or("info");
-        if json {
-            show!(
-                "{}",
-                json!({
-                    "atMs": line.at_ms, "level": level, "step": line.step, "message": line.text,
-                    "fields": line.fields.as_deref().map(tree),
-                })
-            );
-        } else {
-            let step = line.step.as_deref().map(|step| format!(" [{step}]")).unwrap_or_default();
-            let fields = line.fields.as_deref().map(|fields| format!(" {fields}")).unwrap_or_default();
-            let text = printable(&format!("{}{fields}", line.text));
-            show!("{} {level:<5}{step} {text}", clock(line.at_ms));
-        }
+        let (step, fields) = (line.step.as_deref(), line.fields.as_deref());
+        show!("{}", LogLine { at_ms: line.at_ms, level, step, message: &line.text, fields }.shown(json));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use stepwell_core::ids::RunId;
 use stepwell_core::journal::print::printable;
 use stepwell_core::json::Json;
 use stepwell_core::run::{Machine, Mode};
-use stepwell_engine::store::{self, Reads, RunFilter, RunRow};
+use stepwell_engine::store::{Reads, RunFilter, RunRow};
 use stepwell_engine::{AskError, Engine, Finding, Granted, RunRef, UnknownStep, found_error};
 
 use super::exit::Exit;
@@ -120,7 +120,7 @@ pub(super) async fn run(args: StepsArgs) -> ExitCode {
 }
 
 fn list(directory: &Path, run: Option<&str>, all: bool, mut show: impl FnMut(&Unknown)) -> Result<(), ExitCode> {
-    let reads = store::read_only(directory).map_err(|error| Exit::Usage.with(error))?;
+    let reads = open::to_read(directory)?;
     let failed = |error| Exit::Failed.with(error);
     let rows = match run {
         Some(run) => {

@@ -61,7 +61,7 @@ pub(crate) struct StartArgs {
 }
 
 /// Tags as they are given.
-pub(super) fn tags(given: &[String]) -> Result<BTreeMap<String, String>, ExitCode> {
+pub(crate) fn tags(given: &[String]) -> Result<BTreeMap<String, String>, ExitCode> {
     let tag = |text: &String| {
         let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         pair.ok_or_else(|| Exit::Usage.with(format!("--tag {text:?}: write NAME=VALUE")))
