@@ -14,6 +14,7 @@ mod effects;
 mod engine;
 pub mod fault;
 mod later;
+mod last;
 mod long;
 mod modules;
 mod points;

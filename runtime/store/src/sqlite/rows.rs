@@ -6,12 +6,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use stepwell_core::ids::{Digest, RunId};
 
+use super::outcome::{self, OUTCOME, found};
 use super::queue::Queue;
 use super::reads::all;
 use super::{client_reads, forget, schedules};
 
 use crate::error::{Result, StoreError};
-use crate::ledger::{Child, Head, Rows};
+use crate::ledger::{Child, Head, LastEntry, Rows};
 use crate::links::{Link, Reply};
 use crate::queue::QueueRows;
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
@@ -117,13 +118,20 @@ impl Rows for SqliteRows<'_> {
         Ok(key)
     }
 
-    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
+    fn change_run(
+        &mut self,
+        run: RunKey,
+        change: &RunChange,
+        wake_at_ms: Option<u64>,
+        last: Option<LastEntry<'_>>,
+    ) -> Result<()> {
+        let place = change.outcome.as_ref().zip(last).and_then(|(outcome, last)| outcome::place(outcome, last));
         let values = params![
             run,
             change.status.code(),
             change.detail,
-            change.wake_at_ms.map(signed),
-            change.outcome,
+            wake_at_ms.map(signed),
+            place.as_ref().or(change.outcome.as_ref()),
             signed(change.at_ms),
             change.digest.as_ref().map(Digest::as_str),
             change.status_text,
@@ -277,13 +285,15 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn children(&mut self, run: RunKey) -> Result<Vec<Child>> {
-        let sql = "SELECT id, status, outcome FROM links CROSS JOIN runs ON id = links.run
-                   WHERE links.parent = ?1 ORDER BY links.run DESC";
+        let sql = format!(
+            "SELECT id, status, {OUTCOME} FROM links CROSS JOIN runs ON id = links.run
+             WHERE links.parent = ?1 ORDER BY links.run DESC"
+        );
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?));
-        let children: Vec<(RunKey, i64, Option<String>)> = all(self.connection, sql, [run], read)?;
+        let children: Vec<(RunKey, i64, Option<String>)> = all(self.connection, &sql, [run], read)?;
         let child = |(run, code, outcome)| {
             let status = Status::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("status {code}")))?;
-            Ok(Child { run, status, outcome })
+            Ok(Child { run, status, outcome: found(outcome)? })
         };
         children.into_iter().map(child).collect()
     }

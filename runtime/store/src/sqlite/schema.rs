@@ -7,12 +7,13 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::epochs::EPOCHS;
 use super::links::LINKED;
 use super::operated::OPERATED;
+use super::outcome::REFERRED;
 use super::queue::LIMITED;
 use super::schedules::SCHEDULED;
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1.
-const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED, RETRIED, LINKED, EPOCHS, SCHEDULED, RERAN, LIMITED];
+const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED, RETRIED, LINKED, EPOCHS, SCHEDULED, RERAN, LIMITED, REFERRED];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {
