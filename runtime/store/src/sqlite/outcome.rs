@@ -5,9 +5,6 @@
 
 use crate::error::{Result, StoreError};
 
-/// The version of the tables from which on a row may say so. They are as before; an earlier Stepwell would take the place for the outcome.
-pub(super) const REFERRED: &str = "SELECT 1;";
-
 /// A shorter one costs less than to look for it.
 const LONG: usize = 16 << 10;
 
@@ -50,11 +47,11 @@ mod tests {
     fn only_what_is_long_and_stands_in_the_entry_has_a_place() {
         let long = format!("\"{}\"", "é".repeat(LONG));
         let entry = format!("1{{\"succeeded\":{long}}}");
-        let place = |outcome: &str, entry: &str| super::place(outcome, (7, entry.as_bytes()));
-        assert_eq!(place(&long, &entry), Some(format!("\u{1}[7,15,{}]", long.len())));
-        assert_eq!(place(&long, &long), Some(format!("\u{1}[7,1,{}]", long.len())));
-        assert_eq!(place(&long, "1{}"), None);
-        assert_eq!(place(&long, &entry.replace('é', "è")), None);
-        assert_eq!(place("\"short\"", "1{\"succeeded\":\"short\"}"), None);
+        let found = |outcome: &str, entry: &str| place(outcome, (7, entry.as_bytes()));
+        assert_eq!(found(&long, &entry), Some(format!("\u{1}[7,15,{}]", long.len())));
+        assert_eq!(found(&long, &long), Some(format!("\u{1}[7,1,{}]", long.len())));
+        assert_eq!(found(&long, "1{}"), None);
+        assert_eq!(found(&long, &entry.replace('é', "è")), None);
+        assert_eq!(found("\"short\"", "1{\"succeeded\":\"short\"}"), None);
     }
 }

@@ -58,6 +58,14 @@ impl<'a> SqliteRows<'a> {
 
 /// Entries that one statement adds: calling a statement costs about as much as a row.
 const TOGETHER: usize = 8;
+pub(super) const ADD_RUN: &str =
+    "INSERT INTO runs (run, workflow, digest, run_key, status, created_at_ms, changed_at_ms, wake_at_ms, tags)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8)";
+pub(super) const CHANGE_RUN: &str =
+    "UPDATE runs SET status = ?2, detail = ?3, wake_at_ms = ?4, outcome = ?5, changed_at_ms = ?6,
+         digest = coalesce(?7, digest), status_text = coalesce(?8, status_text),
+         recoveries = coalesce(?9, recoveries), inbox_seen = coalesce(?10, inbox_seen)
+     WHERE id = ?1";
 const ADD_ONE: &str = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)";
 const ADD_TOGETHER: &str = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3), (?1, ?4, ?5), (?1, ?6, ?7),
     (?1, ?8, ?9), (?1, ?10, ?11), (?1, ?12, ?13), (?1, ?14, ?15), (?1, ?16, ?17)";
@@ -101,11 +109,7 @@ impl Rows for SqliteRows<'_> {
             wake_at_ms.map(signed),
             tags_text(&run.tags)?,
         ];
-        self.add(
-            "INSERT INTO runs (run, workflow, digest, run_key, status, created_at_ms, changed_at_ms, wake_at_ms, tags)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8)",
-            values,
-        )?;
+        self.add(ADD_RUN, values)?;
         let key = self.connection.last_insert_rowid();
         if let Some(retry_of) = &run.retry_of {
             self.execute("INSERT INTO retries (run, retry_of) VALUES (?1, ?2)", params![key, retry_of.as_str()])?;
@@ -138,13 +142,7 @@ impl Rows for SqliteRows<'_> {
             change.recoveries,
             change.inbox_seen.map(signed),
         ];
-        self.execute(
-            "UPDATE runs SET status = ?2, detail = ?3, wake_at_ms = ?4, outcome = ?5, changed_at_ms = ?6,
-                 digest = coalesce(?7, digest), status_text = coalesce(?8, status_text),
-                 recoveries = coalesce(?9, recoveries), inbox_seen = coalesce(?10, inbox_seen)
-             WHERE id = ?1",
-            values,
-        )?;
+        self.execute(CHANGE_RUN, values)?;
         Ok(())
     }
 
