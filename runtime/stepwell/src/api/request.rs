@@ -49,6 +49,10 @@ impl Post {
         let invalid =
             |error: String| Problem::new(ApiCode::InvalidRequest, format!("the body is not understood: {error}"));
         let text = std::str::from_utf8(&self.body).map_err(|error| invalid(error.to_string()))?;
+        // A list would be read as well, its values in the order of the fields.
+        if text.trim_start().starts_with('[') {
+            return Err(invalid("it is a list, and not an object".to_owned()));
+        }
         serde_json::from_str(text).map_err(|error| invalid(error.to_string()))
     }
 
@@ -70,6 +74,7 @@ impl FromRequest<App> for Post {
     async fn from_request(mut request: Request, app: &App) -> Result<Self, Problem> {
         let principal = request.extract_parts::<Caller>().await?.0;
         let key = header_key(request.headers())?;
+        plain(request.headers())?;
         let path = request.uri().path().to_owned();
         let method = request.method().clone();
         let is_json = !path.ends_with("/modules");
@@ -82,6 +87,18 @@ impl FromRequest<App> for Post {
             fingerprint: fingerprint(method.as_str(), &path, &body),
         });
         Ok(Self { principal, keyed, headers: parts.headers, body })
+    }
+}
+
+/// Bodies are taken as they are: a compressed one would be read as what it is not.
+fn plain(headers: &HeaderMap) -> Result<(), Problem> {
+    let codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    match codings.map(|coding| coding.to_str().unwrap_or("?")).find(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        Some(coding) => {
+            let text = format!("the body's Content-Encoding is {coding:?}; only what is not encoded is taken");
+            Err(Problem::new(ApiCode::UnsupportedType, text))
+        }
+        None => Ok(()),
     }
 }
 
