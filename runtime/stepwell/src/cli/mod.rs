@@ -95,7 +95,7 @@ pub(crate) fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("STEPWELL_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
     let cli = Cli::parse();
-    let runtime = match stepwell_engine::runtime() {
+    let runtime = match stepwell_engine::runtime(crate::give_back) {
         Ok(runtime) => runtime,
         Err(error) => return Exit::Failed.with(format!("cannot start: {error}")),
     };
