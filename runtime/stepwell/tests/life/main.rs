@@ -5,6 +5,7 @@
 
 mod in_line;
 mod live;
+mod no_place;
 mod offline;
 
 use std::path::Path;
