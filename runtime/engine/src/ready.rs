@@ -169,6 +169,6 @@ mod tests {
         queue.join(2, None, WOKEN);
         queue.join(1, None, WOKEN);
         assert_eq!(queue.close().collect::<Vec<_>>(), [2, 1]);
-        assert!(queue.is_empty() && queue.len() == 0 && queue.next().is_none());
+        assert!(queue.is_empty() && queue.next().is_none());
     }
 }

@@ -116,11 +116,17 @@ impl Engine {
     /// Stops one run where it is. `false` where nothing of it is live.
     #[must_use]
     pub fn stop_run(&self, run: RunKey) -> bool {
-        if self.tasks().lock().ready.leave(run).is_some() {
-            self.watchers().tell(run, &RunEvent::Parked);
-            return true;
+        {
+            let mut tasks = self.tasks().lock();
+            if let Some(sender) = tasks.live.get(&run) {
+                return sender.send(Message::Stop).is_ok();
+            }
+            if tasks.ready.leave(run).is_none() {
+                return false;
+            }
         }
-        self.message(run, Message::Stop)
+        self.watchers().tell(run, &RunEvent::Parked);
+        true
     }
 
     /// Whether the engine stops: what is asked of it is not done any more.
@@ -156,7 +162,7 @@ impl Engine {
                     tasks.begin(run, told, Some(message), Place { stood, taken: None })
                 }
                 Some(told) if tasks.ready.tell(run, told) => return,
-                Some(told) => match self.free_place(&tasks) {
+                Some(told) => match self.free_place(&tasks, None) {
                     Some(place) => tasks.begin(run, told, None, Place { stood: None, taken: Some(place) }),
                     None => return self.tasks().wait(&mut tasks, run, None, told),
                 },
@@ -177,39 +183,22 @@ impl Engine {
         true
     }
 
-    /// A place for a run that is there already, if there is one and nobody waits for it.
-    pub(crate) fn place_at_once(&self) -> Option<OwnedSemaphorePermit> {
-        self.free_place(&self.tasks().lock())
+    /// A place for a run that has a task, and may have stood in the queue, if there is one and nobody waits for it.
+    pub(crate) fn place_at_once(&self, stood: Option<Stands>) -> Option<OwnedSemaphorePermit> {
+        self.free_place(&self.tasks().lock(), stood)
     }
 
-    fn free_place(&self, list: &List) -> Option<OwnedSemaphorePermit> {
-        let place = list.ready.is_empty().then(|| self.places().clone().try_acquire_owned().ok()).flatten()?;
-        self.counters().queued.add(Duration::ZERO);
+    fn free_place(&self, list: &List, stood: Option<Stands>) -> Option<OwnedSemaphorePermit> {
+        if !list.ready.is_empty() {
+            return None;
+        }
+        let place = self.places().clone().try_acquire_owned().ok()?;
+        self.counters().queued.add(stood.map_or(Duration::ZERO, |stood| stood.since.elapsed()));
         Some(place)
     }
 
-    /// A run's task is about to end, and waits for a place to be taken up again: where it stood, or behind all others. Under the
-    /// same lock as [`Engine::tell`], so that no message is lost between them.
-    pub(crate) fn wait_for_place(
-        &self,
-        run: RunKey,
-        messages: &mut UnboundedReceiver<Message>,
-        stood: Option<Stands>,
-        told: Told,
-    ) -> Result<(), Message> {
-        let mut tasks = self.tasks().lock();
-        match messages.try_recv() {
-            Ok(message) => Err(message),
-            Err(_) => {
-                tasks.live.remove(&run);
-                self.tasks().wait(&mut tasks, run, stood, told);
-                Ok(())
-            }
-        }
-    }
-
     fn spawn(&self, task: Task) {
-        self.rest().works();
+        self.rest().works(self.watchers());
         let engine = self.clone();
         tokio::spawn(async move {
             let (run, own) = (task.run, task.sender.clone());
@@ -244,14 +233,31 @@ impl Engine {
         }
     }
 
-    /// A run's task is about to end. Under the same lock as [`Engine::message`], so that no message is lost between them.
+    /// A run's task is about to end. Under the same lock as [`Engine::tell`], so that no message is lost between them.
     pub(crate) fn leave(&self, run: RunKey, messages: &mut UnboundedReceiver<Message>) -> Result<(), Message> {
+        self.left(run, messages).map(drop)
+    }
+
+    /// The same for a run that is to be taken up again when it has a place: it waits where it stood, or behind all others.
+    pub(crate) fn leave_for_place(
+        &self,
+        run: RunKey,
+        messages: &mut UnboundedReceiver<Message>,
+        stood: Option<Stands>,
+        told: Told,
+    ) -> Result<(), Message> {
+        let mut tasks = self.left(run, messages)?;
+        self.tasks().wait(&mut tasks, run, stood, told);
+        Ok(())
+    }
+
+    fn left(&self, run: RunKey, messages: &mut UnboundedReceiver<Message>) -> Result<MutexGuard<'_, List>, Message> {
         let mut tasks = self.tasks().lock();
         match messages.try_recv() {
             Ok(message) => Err(message),
             Err(_) => {
                 tasks.live.remove(&run);
-                Ok(())
+                Ok(tasks)
             }
         }
     }

@@ -115,12 +115,12 @@ impl Driver {
     /// that nothing of it need be in memory meanwhile; or it was told something, and may need none any more.
     async fn take_place(&mut self) -> bool {
         if self.place.is_none() {
-            self.place = self.engine.place_at_once();
+            self.place = self.engine.place_at_once(self.stood);
         }
         // Whoever is told to stop is not taken up again.
         if self.place.is_none() && self.stop_at.is_none() && self.durable().await {
             let told = Told { woken: true, fresh: self.fresh, admitted: false, by_hand: self.by_hand };
-            match self.engine.wait_for_place(self.key, &mut self.messages, self.stood, told) {
+            match self.engine.leave_for_place(self.key, &mut self.messages, self.stood, told) {
                 Ok(()) => self.end = Some(End::Waits),
                 Err(message) => self.take(message),
             }
