@@ -10,22 +10,22 @@ use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun};
 use stepwell_tests::{Project, Server};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{MODULE, Question, count, engine, server, status, try_engine};
+use super::{HANGS, MODULE, Question, count, engine, server, status, try_engine};
 
 /// An engine with one place, that need not compile the module first.
-fn one_place(project: &Project) -> Engine {
+pub(super) fn one_place(project: &Project) -> Engine {
     MODULE.put_into(&project.data_dir());
     engine(&project.data_dir(), |settings| settings.max_live = 1)
 }
 
-async fn start(engine: &Engine, server: &Server, state: &str) -> RunRef {
+pub(super) async fn start(engine: &Engine, server: &Server, state: &str) -> RunRef {
     let digest = engine.add_module(std::fs::read(MODULE.wasm()).unwrap()).await.unwrap().digest;
     let input = Json::parse(&json!({ "url": server.url(), "state": state, "ms": 200 }).to_string()).unwrap();
     engine.start(StartRun::new(digest, None, input)).await.unwrap()
 }
 
 /// A run that has the only place, and keeps it: its request is not answered.
-async fn holder(engine: &Engine, server: &Server) -> RunRef {
+pub(super) async fn holder(engine: &Engine, server: &Server) -> RunRef {
     let run = start(engine, server, "executing").await;
     engine.go(&run);
     tokio::task::block_in_place(|| server.wait_for(1));
@@ -34,10 +34,14 @@ async fn holder(engine: &Engine, server: &Server) -> RunRef {
 }
 
 /// Until so many runs have a task, and so many wait for a place.
-async fn until(engine: &Engine, live: usize, ready: usize) {
-    while (engine.live_runs(), engine.ready_runs()) != (live, ready) {
-        tokio::task::yield_now().await;
-    }
+pub(super) async fn until(engine: &Engine, live: usize, ready: usize) {
+    let come = async {
+        while (engine.live_runs(), engine.ready_runs()) != (live, ready) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let come = tokio::time::timeout(HANGS, come).await;
+    assert!(come.is_ok(), "{live} live and {ready} ready: {} and {}", engine.live_runs(), engine.ready_runs());
 }
 
 async fn until_waiting(events: &mut UnboundedReceiver<RunEvent>) {
@@ -45,7 +49,7 @@ async fn until_waiting(events: &mut UnboundedReceiver<RunEvent>) {
     assert!(matches!(event, RunEvent::Waiting { .. }), "{event:?}");
 }
 
-async fn until_last(events: &mut UnboundedReceiver<RunEvent>) -> RunEvent {
+pub(super) async fn until_last(events: &mut UnboundedReceiver<RunEvent>) -> RunEvent {
     loop {
         let event = events.recv().await.expect("the engine is there");
         if event.is_last() {
