@@ -32,9 +32,10 @@ pub(super) fn place(outcome: &str, (seq, entry): (u64, &[u8])) -> Option<String>
 /// What [`OUTCOME`] has found.
 pub(super) fn found(outcome: Option<String>) -> Result<Option<String>> {
     match outcome {
-        Some(place) if place.starts_with(PLACE) => {
-            Err(StoreError::Corrupt(format!("a run's outcome is not where its row says: {}", &place[PLACE.len_utf8()..])))
-        }
+        Some(place) if place.starts_with(PLACE) => Err(StoreError::Corrupt(format!(
+            "a run's outcome is not where its row says: {}",
+            &place[PLACE.len_utf8()..]
+        ))),
         outcome => Ok(outcome),
     }
 }

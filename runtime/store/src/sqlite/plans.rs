@@ -127,7 +127,10 @@ fn what_every_run_does_makes_no_table_in_memory() {
         let mut statement = database.prepare(&format!("EXPLAIN {sql}")).unwrap();
         let steps = statement.query_map(params_from_iter(values(n)), |row| row.get::<_, String>(1)).unwrap();
         let steps: Vec<String> = steps.map(Result::unwrap).collect();
-        assert!(steps.iter().filter(|step| *step == "Init").count() > 3, "its triggers are not among the steps of {sql}");
+        assert!(
+            steps.iter().filter(|step| *step == "Init").count() > 3,
+            "its triggers are not among the steps of {sql}"
+        );
         assert!(!steps.iter().any(|step| step == "OpenEphemeral" || step == "OpenAutoindex"), "{sql}");
     }
 }
