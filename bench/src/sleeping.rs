@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use serde::de::DeserializeOwned;
@@ -17,16 +17,32 @@ use crate::machine::resident;
 use crate::report::{At, Report};
 use crate::runs::{millis, new_run, start_all, succeeded};
 
-/// Of resident memory, above that before, in MB. A process's own and what it has mapped of files.
+/// Of resident memory, above that before, in MB, when the process has come to rest. A process's own and what it has mapped of files.
 const ABOVE: &str = "above_idle_mb";
+/// The same at once.
+const AT_ONCE: &str = "at_once_mb";
+/// A process that has nothing to do has given its memory back after so long.
+const REST: Duration = Duration::from_secs(4);
 const IDLE: &str = "idle_mb";
 const A_SECOND: &str = "per_s";
 
 #[derive(Serialize, Deserialize)]
 struct Seen {
     idle: u64,
+    /// Right after it.
     then: u64,
+    /// Once it has come to rest.
+    rested: u64,
     ms: f64,
+}
+
+impl Seen {
+    /// What is there now, `ms` after the work was begun, and later.
+    async fn after(idle: u64, ms: f64) -> Result<Self> {
+        let then = resident(std::process::id())?.0;
+        tokio::time::sleep(REST).await;
+        Ok(Self { idle, then, rested: resident(std::process::id())?.0, ms })
+    }
 }
 
 pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
@@ -39,7 +55,8 @@ pub(crate) fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
         for (of, seen) in [("put to sleep", &put), ("found asleep", &found)] {
             let figures = Figures::default()
                 .with(IDLE, megabytes(seen.idle))
-                .with(ABOVE, megabytes(seen.then.saturating_sub(seen.idle)))
+                .with(AT_ONCE, megabytes(seen.then.saturating_sub(seen.idle)))
+                .with(ABOVE, megabytes(seen.rested.saturating_sub(seen.idle)))
                 .with(A_SECOND, f64::from(runs) / seen.ms * 1e3);
             rounds.add(of, figures);
         }
@@ -104,9 +121,8 @@ pub(crate) async fn child(runs: u32, dir: &Path) -> Result<()> {
             }
         }
     }
-    let ms = millis(began.elapsed());
-    let then = resident(std::process::id())?.0;
-    println!("{}", serde_json::to_string(&Seen { idle, then, ms })?);
+    let seen = Seen::after(idle, millis(began.elapsed())).await?;
+    println!("{}", serde_json::to_string(&seen)?);
     Ok(())
 }
 
@@ -116,12 +132,11 @@ pub(crate) async fn recovered(runs: u32, dir: &Path) -> Result<()> {
     let idle = resident(std::process::id())?.0;
     let began = Instant::now();
     engine.recover()?;
-    let ms = millis(began.elapsed());
-    let then = resident(std::process::id())?.0;
+    let seen = Seen::after(idle, millis(began.elapsed())).await?;
     let asleep = engine.store().read().due_timers(u64::MAX, runs + 1)?.len();
     if asleep != runs as usize {
         bail!("{asleep} runs sleep, {runs} were put to sleep");
     }
-    println!("{}", serde_json::to_string(&Seen { idle, then, ms })?);
+    println!("{}", serde_json::to_string(&seen)?);
     Ok(())
 }

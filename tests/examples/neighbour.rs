@@ -34,7 +34,7 @@ const RUNS: usize = 200;
 const AT_MOST: Duration = Duration::from_secs(20);
 
 fn main() -> std::io::Result<()> {
-    stepwell_engine::runtime()?.block_on(measure());
+    stepwell_engine::runtime(|| {})?.block_on(measure());
     Ok(())
 }
 

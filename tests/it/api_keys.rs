@@ -133,6 +133,9 @@ fn a_refused_request_leaves_its_key_unused() {
     let keyed = server.keyed("k");
     drop(keyed.post_as(ECHO, "application/json", b"{").problem(400, "invalid_request"));
     drop(keyed.post(ECHO, &json!({ "inptu": 1 })).problem(400, "invalid_request"));
+    // The values of a start in the order of its fields.
+    drop(keyed.post(ECHO, &json!([1, null, null, null, {}, 0, null, null, 0])).problem(400, "invalid_request"));
+    drop(keyed.with("content-encoding", "gzip").post(ECHO, &json!({})).problem(415, "unsupported_media_type"));
     drop(keyed.post("/v1/workflows/none/runs", &json!({})).problem(422, "workflow_not_active"));
     drop(keyed.post(ECHO, &json!({ "runTimeoutMs": 0 })).problem(422, "workflows.invalid_policy"));
     drop(keyed.post("/v1/runs/run_none/events/e", &json!(1)).problem(404, "not_found"));

@@ -88,3 +88,35 @@ fn what_is_asked_under_a_key_is_done_once_and_answered_alike_whenever_the_server
     }
     assert!(unanswered >= CLIENTS && on_record > 0, "{unanswered} questions were cut off, {on_record} on record");
 }
+
+/// A server with one place is given many runs, some of which are cancelled before their turn, and dies. What was answered holds, and all
+/// others come to their end.
+#[test]
+fn runs_that_wait_for_the_only_place_are_not_lost_whenever_the_server_dies() {
+    const RUNS: usize = 100;
+    const CANCELLED: usize = 10;
+    let one = ["--max-live", "1"];
+    let project = Project::new();
+    MODULE.put_into(&project.data_dir());
+    let mut server = project.serve(&one);
+    server.upload(&MODULE);
+    let mut cancelled = 0;
+    for _ in 0..kills() {
+        let batch: Vec<_> = (0..RUNS).map(|n| json!({ "workflow": "echo", "input": n })).collect();
+        let started = server.post("/v1/runs:batch", &json!({ "runs": batch })).expect(200).body;
+        let id = |n: usize| started["outcomes"][n]["run"]["id"].as_str().expect("a run's id is text").to_owned();
+        let runs: Vec<String> = (0..RUNS).map(id).collect();
+        let cancel = |run: &String| server.post(&format!("/v1/runs/{run}/cancel"), &json!({}));
+        // The last ones, most of which have not begun.
+        let asked: Vec<bool> = runs[RUNS - CANCELLED..].iter().rev().map(|run| cancel(run).status == 202).collect();
+        server.kill();
+        server = project.serve(&one);
+        for (n, run) in runs.iter().enumerate() {
+            let was_cancelled = n >= RUNS - CANCELLED && asked[RUNS - 1 - n];
+            let end = server.ended(run)["status"].clone();
+            assert_eq!(end, if was_cancelled { "cancelled" } else { "succeeded" }, "{n}");
+            cancelled += usize::from(was_cancelled);
+        }
+    }
+    assert!(cancelled > 0, "some were cancelled before they had ended");
+}

@@ -2,6 +2,7 @@
 
 mod api_access;
 mod api_asks;
+mod api_bodies;
 mod api_bulk;
 mod api_client;
 mod api_compression;
@@ -14,6 +15,7 @@ mod api_limits;
 mod api_limits_kill;
 mod api_metrics;
 mod api_modules;
+mod api_requests;
 mod api_rerun;
 mod api_retry;
 mod api_retry_of;

@@ -67,7 +67,10 @@ impl Module {
     }
 
     /// Spares a data directory the compiling.
-    pub(crate) fn put_into(&self, data_dir: &Path) {
+    ///
+    /// # Panics
+    /// If the compiled form cannot be put there.
+    pub fn put_into(&self, data_dir: &Path) {
         let there = data_dir.join("compiled");
         std::fs::create_dir_all(&there).expect("the data directory can be made");
         for file in std::fs::read_dir(&self.compiled).expect("the compiled modules can be listed") {

@@ -1,7 +1,5 @@
 //! Taking a run up: from its journal to a task that drives it.
 
-use std::time::Instant;
-
 use stepwell_core::error::{Code, Error, Retryability};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::run::{Granted, Machine, Mode};
@@ -18,6 +16,7 @@ use crate::driver::{Driver, End, Message};
 use crate::effects::{InFlight, Outside, unread};
 use crate::engine::Engine;
 use crate::points::Moment;
+use crate::ready::Stands;
 use crate::watch::RunEvent;
 
 /// A run to be taken up, and how its task is reached.
@@ -25,21 +24,31 @@ pub(crate) struct Task {
     pub(crate) run: RunKey,
     pub(crate) sender: UnboundedSender<Message>,
     pub(crate) messages: UnboundedReceiver<Message>,
+    /// A person has asked for this: the limit of recoveries does not apply.
+    pub(crate) by_hand: bool,
+    pub(crate) place: Place,
+}
+
+/// A run's place among the live ones.
+pub(crate) struct Place {
+    /// Where it waited for one, until it was asked something.
+    pub(crate) stood: Option<Stands>,
+    /// What it has.
+    pub(crate) taken: Option<OwnedSemaphorePermit>,
 }
 
 /// Drives a run for as long as it has something to do. A run that cannot be taken up is set aside by name; others are not hindered.
 pub(crate) async fn drive(engine: &Engine, mut task: Task) -> End {
     let key = task.run;
-    let early = Early::hear(engine, &mut task).await;
     engine.settings().points.pass(Moment::TakingUp).await;
     // Whatever an earlier failure of the store left behind: what is durable now is what there is.
     engine.store().recover(key);
     match take_up(engine, key) {
-        Ok(taken) => taken.driver(engine, task, early).run().await,
+        Ok(taken) => taken.driver(engine, task).run().await,
         Err(error) if passes(&error) => {
             tracing::error!(run = key, %error, "the run cannot be taken up for now; it is tried again in a while");
             engine.watchers().tell(key, &RunEvent::Paused(error.clone()));
-            for (_, answer) in early.asks(&mut task) {
+            for (_, answer) in asks(&mut task) {
                 // Whoever asked may have gone.
                 let _ = answer.send(Err(AskError::Failed(error.clone())));
             }
@@ -48,7 +57,7 @@ pub(crate) async fn drive(engine: &Engine, mut task: Task) -> End {
         Err(error) => {
             tracing::error!(run = key, %error, "the run is set aside");
             set_aside(engine, key, &error).await;
-            for (question, answer) in early.asks(&mut task) {
+            for (question, answer) in asks(&mut task) {
                 let said = match &question.ask {
                     Ask::Terminate { reason, .. } => end_unread(engine, key, reason, &question).await,
                     _ => Err(AskError::Failed(error.clone())),
@@ -61,45 +70,14 @@ pub(crate) async fn drive(engine: &Engine, mut task: Task) -> End {
     }
 }
 
-/// What a run was told, and has, before its journal is read.
-struct Early {
-    messages: Vec<Message>,
-    place: Option<OwnedSemaphorePermit>,
-}
-
-impl Early {
-    /// A run that is to go on waits for its place among the live ones first: its journal need not be in memory meanwhile. Who asks
-    /// something does not wait for that.
-    async fn hear(engine: &Engine, task: &mut Task) -> Self {
-        let (mut messages, began) = (Vec::new(), Instant::now());
-        let mut place = std::pin::pin!(engine.places().clone().acquire_owned());
-        loop {
-            tokio::select! {
-                biased;
-                Some(message) = task.messages.recv() => {
-                    let waits = matches!(message, Message::Wake { .. } | Message::Inbox | Message::Admitted);
-                    messages.push(message);
-                    if !waits {
-                        return Self { messages, place: None };
-                    }
-                }
-                place = &mut place => {
-                    engine.counters().queued.add(began.elapsed());
-                    return Self { messages, place: place.ok() };
-                }
-            }
-        }
-    }
-
-    /// Whoever asks something of a run that cannot be taken up.
-    fn asks(self, task: &mut Task) -> Vec<(Question, Answer)> {
-        let later = std::iter::from_fn(|| task.messages.try_recv().ok());
-        let asks = self.messages.into_iter().chain(later).filter_map(|message| match message {
-            Message::Ask(question, answer) => Some((question, answer)),
-            _ => None,
-        });
-        asks.collect()
-    }
+/// Whoever asks something of a run that cannot be taken up.
+fn asks(task: &mut Task) -> Vec<(Question, Answer)> {
+    let messages = std::iter::from_fn(|| task.messages.try_recv().ok());
+    let asks = messages.filter_map(|message| match message {
+        Message::Ask(question, answer) => Some((question, answer)),
+        _ => None,
+    });
+    asks.collect()
 }
 
 /// Ends a run whose journal cannot be read, so that it is off the list: by its row alone.
@@ -143,9 +121,9 @@ fn take_up(engine: &Engine, key: RunKey) -> Result<Taken, Error> {
 
 impl Taken {
     /// Its task, which builds an instance only if the run needs one.
-    fn driver(self, engine: &Engine, task: Task, early: Early) -> Driver {
+    fn driver(self, engine: &Engine, task: Task) -> Driver {
         let Taken { row, machine } = self;
-        let Task { run: key, sender, messages } = task;
+        let Task { run: key, sender, messages, by_hand, place } = task;
         let outside =
             Outside { client: engine.client().clone(), destinations: Destinations::None, secrets: Vec::new() };
         let clock = RunClock::after(machine.recorded_ms(), parked(&row, &machine));
@@ -168,7 +146,7 @@ impl Taken {
             sender,
             messages,
             fresh: false,
-            by_hand: false,
+            by_hand,
             invocation: None,
             in_flight: InFlight::default(),
             others: Vec::new(),
@@ -180,15 +158,13 @@ impl Taken {
             stop_at: None,
             inbox: true,
             inbox_seen: 0,
-            place: early.place,
+            stood: place.stood,
+            place: place.taken,
             share: None,
             rebuilding: None,
         };
         if row.links.cancel {
             driver.parent_is_gone();
-        }
-        for message in early.messages {
-            driver.take(message);
         }
         driver
     }

@@ -39,6 +39,7 @@ use crate::engine::Engine;
 use crate::fault::{Fault, planted};
 use crate::long::come_back;
 use crate::points::Moment;
+use crate::ready::Stands;
 use crate::slice::Slice;
 use crate::watch::RunEvent;
 
@@ -75,6 +76,8 @@ pub(crate) enum End {
     Parked { wake_at_ms: Option<u64> },
     /// Something of the machine's is in its way, and passes: it is taken up anew from its journal in a while.
     Later,
+    /// It waits for a place among the live ones.
+    Waits,
 }
 
 /// A turn that is under way when its attempt is closed may end by itself within this: an interrupt costs the whole instance.
@@ -126,6 +129,8 @@ pub(crate) struct Driver {
     pub(crate) inbox_seen: u64,
     /// The place among those that are being rebuilt; held until the run has come to its journal's end.
     pub(crate) rebuilding: Option<OwnedSemaphorePermit>,
+    /// Where it waited for a place, if it has none yet.
+    pub(crate) stood: Option<Stands>,
     /// The place among live instances. Held for as long as there is an instance.
     pub(crate) place: Option<OwnedSemaphorePermit>,
     /// What its instances have of the memory of all, once it has had one.

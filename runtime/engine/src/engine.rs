@@ -23,6 +23,7 @@ use crate::later::Later;
 use crate::long::LongTurns;
 use crate::modules::{Loaded, Modules};
 use crate::reach::Reach;
+use crate::rest::Rest;
 use crate::settings::Settings;
 use crate::start::RunRef;
 use crate::tasks::Tasks;
@@ -50,6 +51,7 @@ struct Inner {
     places: Arc<Semaphore>,
     rebuilds: Arc<Semaphore>,
     long: LongTurns,
+    rest: Arc<Rest>,
     counters: Counters,
 }
 
@@ -94,6 +96,7 @@ impl Engine {
         let places = Arc::new(Semaphore::new(settings.max_live));
         let rebuilds = Arc::new(Semaphore::new(settings.rebuilds_at_once.max(1)));
         let watchers = Arc::new(Watchers::new(settings.tap.clone()));
+        let (tasks, came) = Tasks::new();
         let engine = Self(Arc::new(Inner {
             settings,
             store,
@@ -102,7 +105,7 @@ impl Engine {
             reach,
             modules: Modules::default(),
             watchers,
-            tasks: Tasks::default(),
+            tasks,
             timers: Mutex::default(),
             timers_changed: Arc::default(),
             schedules_changed: Arc::default(),
@@ -111,9 +114,11 @@ impl Engine {
             places,
             rebuilds,
             long: LongTurns::default(),
+            rest: Arc::default(),
             counters: Counters::default(),
         }));
         crate::timers::start(&engine);
+        crate::ready::start(&engine, came);
         crate::admission::start(&engine);
         engine
     }
@@ -221,6 +226,10 @@ impl Engine {
 
     pub(crate) fn long(&self) -> &LongTurns {
         &self.0.long
+    }
+
+    pub(crate) fn rest(&self) -> &Arc<Rest> {
+        &self.0.rest
     }
 
     pub(crate) fn rebuilds(&self) -> &Arc<Semaphore> {

@@ -13,9 +13,7 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How much less these threads are than others to the operating system, in its own measure: a core for which both have use goes to the
-/// others by some three to one.
-const NICENESS: i32 = 5;
+use crate::last::go_last;
 
 /// The threads of one engine.
 pub(crate) struct LongTurns {
@@ -108,14 +106,6 @@ pub(crate) async fn come_back() {
 
 thread_local! {
     static OVER_THERE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The calling thread gives way to others from now on. Elsewhere than on Linux that would hold of the whole process.
-pub(crate) fn go_last() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::debug!(%error, "a thread for long work is like any other");
-    }
 }
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;

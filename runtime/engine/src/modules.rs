@@ -17,7 +17,8 @@ use stepwell_core::run::check_name;
 use stepwell_host::{Host, Module, ModuleError, TurnDeadline};
 use tokio::sync::{OnceCell, oneshot};
 
-use crate::long::{LongTurns, go_last};
+use crate::last::go_last;
+use crate::long::LongTurns;
 use crate::settings::Settings;
 
 /// A module that can be run, and the workflows that it has.

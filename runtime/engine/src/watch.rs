@@ -115,13 +115,24 @@ impl Watchers {
         self.of(&mut self.lock(), run).changes.get_or_insert_with(|| watch::Sender::new(())).subscribe()
     }
 
-    /// Where the watchers of a run are. Those who have gone without a further event are noticed when somebody new comes.
+    /// Where the watchers of a run are. Those who have gone without a further event are noticed when somebody new comes, or when nothing
+    /// happens any more.
     fn of<'a>(&self, watchers: &'a mut HashMap<RunKey, Watched>, run: RunKey) -> &'a mut Watched {
         if watchers.len() >= self.1.load(Ordering::Relaxed) {
-            watchers.retain(|_, watched| !watched.is_over());
-            self.1.store(watchers.len() * 2 + SWEEP_AT, Ordering::Relaxed);
+            self.forget_gone(watchers);
         }
         watchers.entry(run).or_default()
+    }
+
+    fn forget_gone(&self, watchers: &mut HashMap<RunKey, Watched>) {
+        watchers.retain(|_, watched| !watched.is_over());
+        watchers.shrink_to(watchers.len() * 2);
+        self.1.store(watchers.len() * 2 + SWEEP_AT, Ordering::Relaxed);
+    }
+
+    /// Nothing happens any more.
+    pub(crate) fn rest(&self) {
+        self.forget_gone(&mut self.lock());
     }
 
     /// What somebody wants to know of this run; `None` where nobody watches it.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::admission::{self, Changing, Gate};
 use crate::errands;
 use crate::error::{Result, StoreError};
-use crate::ledger::{Head, Rows};
+use crate::ledger::{Head, LastEntry, Rows};
 use crate::queue::{Begins, Entrant};
 use crate::rows::{Append, Delivered, InboxEvent, NewEvent, NewModule, NewRun, RunKey, Started};
 use crate::status::Status;
@@ -179,7 +179,8 @@ fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result
     }
     if let Some(change) = &batch.change {
         let changing = Changing { run, change, reopens: batch.reopens, is_succeeded: batch.successor.is_some() };
-        change_run(rows, &mut heads.1, &changing, &mut head)?;
+        let last = batch.entries.last().map(|entry| (head.next_seq - 1, entry.as_slice()));
+        change_run(rows, &mut heads.1, &changing, &mut head, last)?;
         if change.status.is_finished() {
             errands::ended(rows, heads, run, change, batch.successor.as_deref())?;
         }
@@ -207,27 +208,28 @@ fn check(batch: &Append, head: Head) -> Result<()> {
     Ok(())
 }
 
-fn change_run(rows: &mut dyn Rows, gate: &mut Gate, changing: &Changing<'_>, head: &mut Head) -> Result<()> {
-    let (run, mut change) = (changing.run, changing.change.clone());
-    if head.is_queued {
-        change.wake_at_ms = admission::wake_of(rows, changing)?;
-    }
-    if change.status.is_finished() {
-        // No timer outlives its run, whatever the caller says.
-        change.wake_at_ms = None;
-    }
-    change.wake_at_ms = change.wake_at_ms.map(held);
-    rows.change_run(run, &change)?;
-    if change.wake_at_ms != head.wake_at_ms {
+fn change_run(
+    rows: &mut dyn Rows,
+    gate: &mut Gate,
+    changing: &Changing<'_>,
+    head: &mut Head,
+    last: Option<LastEntry<'_>>,
+) -> Result<()> {
+    let Changing { run, change, .. } = *changing;
+    let asked = if head.is_queued { admission::wake_of(rows, changing)? } else { change.wake_at_ms };
+    // No timer outlives its run, whatever the caller says.
+    let wake_at_ms = if change.status.is_finished() { None } else { asked.map(held) };
+    rows.change_run(run, change, wake_at_ms, last)?;
+    if wake_at_ms != head.wake_at_ms {
         if let Some(due_ms) = head.wake_at_ms {
             rows.remove_timer(due_ms, run)?;
         }
-        if let Some(due_ms) = change.wake_at_ms {
+        if let Some(due_ms) = wake_at_ms {
             rows.add_timer(due_ms, run)?;
         }
     }
     head.status = change.status;
-    head.wake_at_ms = change.wake_at_ms;
+    head.wake_at_ms = wake_at_ms;
     if head.is_queued {
         admission::changed(rows, gate, changing)?;
     } else {

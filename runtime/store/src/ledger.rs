@@ -50,6 +50,9 @@ pub struct Child {
     pub outcome: Option<String>,
 }
 
+/// The number of a run's last entry, and the entry.
+pub type LastEntry<'a> = (u64, &'a [u8]);
+
 /// The rows within a transaction. Lookups see what the transaction has written.
 ///
 /// Each method can fail with the errors of the disk or of unreadable data; the transaction is then lost.
@@ -64,8 +67,15 @@ pub trait Rows {
     fn add_run(&mut self, run: &NewRun, wake_at_ms: Option<u64>) -> Result<RunKey>;
     /// The rows of runs that wait to begin.
     fn queue(&mut self) -> &mut dyn QueueRows;
-    /// Writes what the change replaces.
-    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()>;
+    /// Writes what the change replaces, with this time to be woken at. The run's last entry, where it has come with the change, may have
+    /// the outcome in it.
+    fn change_run(
+        &mut self,
+        run: RunKey,
+        change: &RunChange,
+        wake_at_ms: Option<u64>,
+        last: Option<LastEntry<'_>>,
+    ) -> Result<()>;
     /// Writes how many steps of unknown outcome the run has.
     fn set_unknown(&mut self, run: RunKey, unknown: u32) -> Result<()>;
     /// Adds journal entries, the first of them under this number.

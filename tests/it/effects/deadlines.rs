@@ -63,6 +63,38 @@ fn a_request_names_its_host_and_any_well_formed_answer_is_one() {
     }
 }
 
+/// An answer with a body of so many bytes, as a whole or in chunks of 64 KiB.
+fn large(bytes: usize, in_chunks: bool) -> Vec<u8> {
+    let body = [vec![b'x'; bytes - 3], b"end".to_vec()].concat();
+    if !in_chunks {
+        return [format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n").into_bytes(), body].concat();
+    }
+    let mut raw = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    for chunk in body.chunks(64 << 10) {
+        raw.extend(format!("{:x}\r\n", chunk.len()).bytes());
+        raw.extend(chunk);
+        raw.extend(b"\r\n");
+    }
+    raw.extend(b"0\r\n\r\n");
+    raw
+}
+
+#[test]
+fn an_answer_of_many_megabytes_arrives_whole_and_one_beyond_16_is_a_typed_error() {
+    for in_chunks in [false, true] {
+        for bytes in [8 << 20, (16 << 20) + 1] {
+            let project = Project::new();
+            let server = Server::start(move |_| Reply::Raw(large(bytes, in_chunks)));
+            let end = run(&project, "measures", &server, json!({ "retry": { "maxAttempts": 1 } }));
+            if bytes == 8 << 20 {
+                assert_eq!(*end.expect_code(0).result(), json!([bytes, "end"]), "{in_chunks}");
+            } else {
+                assert_eq!(end.expect_code(1).error()["code"], "workflows.response_too_large", "{in_chunks}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_answer_that_is_cut_short_or_none_is_a_typed_error() {
     for raw in [

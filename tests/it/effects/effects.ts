@@ -75,6 +75,13 @@ export const get = workflow("get", async ({ input, step }: any) =>
     return { status: answer.status, text: await answer.text() };
   }, input.options), steps);
 
+/** How large the answer is, and its last characters. */
+export const measures = workflow("measures", async ({ input, step }: any) =>
+  step.run("fetch", async ({ http }: any) => {
+    const text = await (await http.get(`${input.url}/thing`)).text();
+    return [text.length, text.slice(-3)];
+  }, input.options), steps);
+
 let token: Promise<string> | undefined;
 
 /** Two bodies share one token; a third waits for a sibling's result before it sends. */

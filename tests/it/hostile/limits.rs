@@ -52,6 +52,53 @@ async fn runs_wait_for_memory_and_come_to_life_one_after_another() {
     assert!(lives.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{lives:?}");
 }
 
+/// A module of so many workflows, named `0000` and so on, each of which returns null.
+fn of_workflows(count: u32) -> Vec<u8> {
+    made(&format!(
+        r#"
+(func $describe-otherwise (result i32)
+  (local $n i32) (local $at i32) (local $name i32)
+  (call $room (i32.const 262144))
+  (loop $again
+    (local.set $at (i32.add (i32.const 65536) (i32.mul (local.get $n) (i32.const 144))))
+    (local.set $name (i32.add (i32.const 16384) (i32.mul (local.get $n) (i32.const 4))))
+    (i32.store (local.get $at) (local.get $name))
+    (i32.store offset=4 (local.get $at) (i32.const 4))
+    (i32.store8 (local.get $name) (i32.add (i32.const 48) (i32.div_u (local.get $n) (i32.const 1000))))
+    (i32.store8 offset=1 (local.get $name)
+      (i32.add (i32.const 48) (i32.rem_u (i32.div_u (local.get $n) (i32.const 100)) (i32.const 10))))
+    (i32.store8 offset=2 (local.get $name)
+      (i32.add (i32.const 48) (i32.rem_u (i32.div_u (local.get $n) (i32.const 10)) (i32.const 10))))
+    (i32.store8 offset=3 (local.get $name) (i32.add (i32.const 48) (i32.rem_u (local.get $n) (i32.const 10))))
+    (local.set $n (i32.add (local.get $n) (i32.const 1)))
+    (br_if $again (i32.lt_u (local.get $n) (i32.const {count}))))
+  (i32.store (i32.const 128) (i32.const 65536))
+  (i32.store (i32.const 132) (i32.const {count}))
+  (i32.const 128))
+(func $run (result i32) (call $ok-null))
+"#
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_module_has_a_thousand_workflows_at_most() {
+    let house = House::new(Budget::Default).await;
+    let module = house.engine.add_module(of_workflows(1_000)).await.expect("a thousand are taken");
+    assert_eq!(module.workflows.len(), 1_000);
+    for name in ["0000", "0999"] {
+        let start = StartRun::new(module.digest.clone(), Some(name.to_owned()), Json::null());
+        let run = house.engine.start(start).await.expect("each of them can be started");
+        let mut happenings = house.engine.watch(run.key);
+        house.engine.go(&run);
+        let end = super::house::follow(&mut happenings).await;
+        assert!(matches!(end, End::Succeeded(_)), "{name}: {end:?}");
+    }
+    let error = house.engine.add_module(of_workflows(1_001)).await.expect_err("one more is not");
+    assert!(error.is(Code::InvalidModule) && error.message.contains("it may have 1000"), "{error}");
+    let start = StartRun::new(module.digest, Some("1000".to_owned()), Json::null());
+    assert!(house.engine.start(start).await.is_err_and(|error| error.is(Code::UnknownWorkflow)));
+}
+
 /// A text whose JSON has so many bytes.
 fn text_of(bytes: usize) -> Json {
     Json::parse(&format!("\"{}\"", "x".repeat(bytes - 2))).expect("it is JSON")

@@ -17,9 +17,32 @@ const TEXTS: &[(&str, &str, bool)] = &[
          (drop (call $begin (i32.const 2072) (i32.const 1)))",
         true,
     ),
+    (
+        "the name of what a step reserves",
+        "(i32.store8 (i32.const 1192) (i32.const 1)) (i32.store (i32.const 1200) PTR) (i32.store (i32.const 1204) LEN) \
+         (drop (call $begin (i32.const 2072) (i32.const 1)))",
+        true,
+    ),
     ("the name of an event", "(call $wait-event PTR LEN (i32.const 0) (i64.const 0) (i32.const 256))", true),
     ("the workflow of a child", "(call $start-run PTR LEN NULL NONE (i32.const 256))", true),
     ("the input of a child", "(call $start-run NULL PTR LEN NONE (i32.const 256))", true),
+    (
+        "the run key of a child",
+        "(call $start-run NULL NULL (i32.const 1) PTR LEN (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) \
+         (i32.const 256))",
+        true,
+    ),
+    ("the tags of a child", "(call $starts-tagged PTR LEN)", false),
+    (
+        "the name of a tag of a child",
+        "(call $pair PTR LEN (i32.const 2072) (i32.const 1)) (call $starts-tagged (i32.const 8192) (i32.const 1))",
+        true,
+    ),
+    (
+        "a tag of a child",
+        "(call $pair (i32.const 2072) (i32.const 1) PTR LEN) (call $starts-tagged (i32.const 8192) (i32.const 1))",
+        true,
+    ),
     ("the run of an event", "(call $send-event PTR LEN NULL NULL (i32.const 256))", true),
     ("the name of an event to a run", "(call $send-event NULL PTR LEN NULL (i32.const 256))", true),
     ("the payload of an event", "(call $send-event NULL NULL PTR LEN (i32.const 256))", true),
@@ -27,10 +50,42 @@ const TEXTS: &[(&str, &str, bool)] = &[
     ("a step's result", "(drop (call $finish-of (i32.const 0) (i32.const 1) PTR LEN))", true),
     ("the code of a step's error", "(call $fails-with (i32.const 1552) PTR LEN)", true),
     ("the message of a step's error", "(call $fails-with (i32.const 1572) PTR LEN)", true),
+    (
+        "the name of a step's error",
+        "(i32.store8 (i32.const 1560) (i32.const 1)) (call $fails-with (i32.const 1564) PTR LEN)",
+        true,
+    ),
+    (
+        "the details of a step's error",
+        "(i32.store8 (i32.const 1580) (i32.const 1)) (call $fails-with (i32.const 1584) PTR LEN)",
+        true,
+    ),
+    (
+        "the name of a cause",
+        "(i32.store8 (i32.const 8192) (i32.const 1)) (i32.store (i32.const 8196) PTR) (i32.store (i32.const 8200) LEN) \
+         (call $fails-with (i32.const 1592) (i32.const 8192) (i32.const 1))",
+        true,
+    ),
+    (
+        "the message of a cause",
+        "(i32.store (i32.const 8204) PTR) (i32.store (i32.const 8208) LEN) \
+         (call $fails-with (i32.const 1592) (i32.const 8192) (i32.const 1))",
+        true,
+    ),
     ("the causes of a step's error", "(call $fails-with (i32.const 1592) PTR LEN)", false),
     ("the method of a request", "(call $sends-with (i32.const 1544) PTR LEN)", true),
     ("the URL of a request", "(call $sends-with (i32.const 1552) PTR LEN)", true),
     ("the headers of a request", "(call $sends-with (i32.const 1560) PTR LEN)", false),
+    (
+        "the name of a header",
+        "(call $pair PTR LEN (i32.const 2072) (i32.const 1)) (call $sends-with (i32.const 1560) (i32.const 8192) (i32.const 1))",
+        true,
+    ),
+    (
+        "the value of a header",
+        "(call $pair (i32.const 2072) (i32.const 1) PTR LEN) (call $sends-with (i32.const 1560) (i32.const 8192) (i32.const 1))",
+        true,
+    ),
     (
         "the body of a request",
         "(i32.store8 (i32.const 1568) (i32.const 1)) (call $sends-with (i32.const 1572) PTR LEN)",
@@ -57,6 +112,13 @@ const PLACES: &[(&str, &str)] = &[
     ("the answer to a step", "(call $step-begin (i32.const 1024) AT)"),
     ("the options of a step", "(call $step-begin AT (i32.const 256))"),
     ("the answer to a sleep", "(call $sleep (i64.const 1) AT)"),
+    ("the answer to a wait", "(call $wait-event (i32.const 2072) (i32.const 1) (i32.const 0) (i64.const 0) AT)"),
+    ("the answer to a child", "(call $start-run (i32.const 2072) (i32.const 1) NULL NONE AT)"),
+    (
+        "the answer to an event",
+        "(call $send-event (i32.const 2072) (i32.const 1) (i32.const 2072) (i32.const 1) NULL AT)",
+    ),
+    ("the answer to going on", "(call $continue-as-new NULL AT)"),
     ("the answer to a close", "(call $close (i32.const 0) AT)"),
     ("the answer to a finish", "(call $step-finish (i32.const 1536) AT)"),
     ("what finishes an attempt", "(call $step-finish AT (i32.const 256))"),
@@ -80,6 +142,14 @@ const WORDS: &str = r#"
   (i32.store (local.get $at) (local.get $text))
   (i32.store offset=4 (local.get $at) (local.get $length))
   (call $step-finish (i32.const 1536) (i32.const 256)))
+(func $pair (param i32 i32 i32 i32)
+  (i32.store (i32.const 8192) (local.get 0))
+  (i32.store (i32.const 8196) (local.get 1))
+  (i32.store (i32.const 8200) (local.get 2))
+  (i32.store (i32.const 8204) (local.get 3)))
+(func $starts-tagged (param $list i32) (param $length i32)
+  (call $start-run (i32.const 2072) (i32.const 1) (i32.const 2056) (i32.const 4)
+    (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (local.get $list) (local.get $length) (i32.const 256)))
 (func $sends-with (param $at i32) (param $text i32) (param $length i32)
   (i32.store (local.get $at) (local.get $text))
   (i32.store offset=4 (local.get $at) (local.get $length))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use stepwell_core::ids::{Digest, RunId};
 use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::Record;
-use stepwell_store::ledger::{Child, Head, Ledger, Rows};
+use stepwell_store::ledger::{Child, Head, LastEntry, Ledger, Rows};
 use stepwell_store::queue::QueueRows;
 use stepwell_store::{
     Answer, EndedRun, InboxEvent, Link, LogRow, NewEvent, NewModule, NewRun, Reply, Result, RunChange, RunKey,
@@ -117,9 +117,15 @@ impl Rows for Noted<'_> {
     fn queue(&mut self) -> &mut dyn QueueRows {
         self.rows.queue()
     }
-    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
+    fn change_run(
+        &mut self,
+        run: RunKey,
+        change: &RunChange,
+        wake_at_ms: Option<u64>,
+        last: Option<LastEntry<'_>>,
+    ) -> Result<()> {
         self.kinds.insert("a run's status");
-        self.rows.change_run(run, change)
+        self.rows.change_run(run, change, wake_at_ms, last)
     }
     fn set_unknown(&mut self, run: RunKey, unknown: u32) -> Result<()> {
         self.kinds.insert("a run's status");

@@ -11,6 +11,7 @@ mod golden;
 mod http;
 mod idempotency;
 mod keys;
+mod log;
 mod pages;
 mod planted;
 mod play;

@@ -4,18 +4,18 @@
 //! Only a few are rebuilt at a time (`rebuild.rs`).
 
 use std::future::Future;
-use std::time::Instant;
 
-use stepwell_core::error::{Code, Error};
+use stepwell_core::error::Error;
 use stepwell_host::Invocation;
 use stepwell_store::{RunChange, Status};
 
-use super::{Driver, until};
+use super::{Driver, End, until};
 use crate::clock::real_now_ms;
 use crate::commands::Shared;
 use crate::drive::passes;
 use crate::effects::Outside;
 use crate::points::Moment;
+use crate::ready::Told;
 
 impl Driver {
     /// Whether the run cannot go on without an instance. One that has ended, is ending or is paused has nothing for it to do.
@@ -111,18 +111,18 @@ impl Driver {
         self.invocation = Some(Invocation::new(self.engine.host(), module, share.clone(), commands, &workflow, &input));
     }
 
-    /// Takes a place among live instances, and a share of the memory of all. `false`: the run needs none any more.
+    /// Takes a place among live instances. `false`: there is none now. The run is taken up again when there is, from its journal, so
+    /// that nothing of it need be in memory meanwhile; or it was told something, and may need none any more.
     async fn take_place(&mut self) -> bool {
         if self.place.is_none() {
-            let place = self.engine.places().clone().acquire_owned();
-            let began = Instant::now();
-            match self.hearing(place).await {
-                Some(Ok(place)) => {
-                    self.engine.counters().queued.add(began.elapsed());
-                    self.place = Some(place);
-                }
-                Some(Err(_)) => self.pause(&Error::new(Code::Internal, "the engine is closed")),
-                None => {}
+            self.place = self.engine.place_at_once(self.stood);
+        }
+        // Whoever is told to stop is not taken up again.
+        if self.place.is_none() && self.stop_at.is_none() && self.durable().await {
+            let told = Told { woken: true, fresh: self.fresh, admitted: false, by_hand: self.by_hand };
+            match self.engine.leave_for_place(self.key, &mut self.messages, self.stood, told) {
+                Ok(()) => self.end = Some(End::Waits),
+                Err(message) => self.take(message),
             }
         }
         self.place.is_some()

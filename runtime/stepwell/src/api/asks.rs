@@ -101,7 +101,7 @@ pub(crate) struct ResumeOn {
 )]
 pub(crate) async fn resume(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Run)?;
-    let on: ResumeOn = post.json_or_default()?;
+    let on: ResumeOn = post.object_or_default()?;
     let digest = on.digest.map(Digest::from_text);
     let (shared, to) = (app.clone(), digest.clone());
     ask(&app, name, &post, "resume", |engine, run, by| async move {
@@ -118,7 +118,7 @@ pub(crate) async fn resume(State(app): State<App>, name: Name, post: Post) -> Re
 /// Why it is asked.
 fn asked(post: &Post, what: &str) -> Result<String, Problem> {
     post.principal.may(Scope::Run)?;
-    let why: Why = post.json_or_default()?;
+    let why: Why = post.object_or_default()?;
     Ok(why.reason.unwrap_or_else(|| format!("the run was {what} by {:?}", post.principal.name)))
 }
 

@@ -163,7 +163,8 @@ fn unauthorized(detail: &str) -> Problem {
 
 /// A browser names the page that a request comes from. Pages of other sites have no business here.
 fn same_origin(headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(origin) = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()) else { return Ok(()) };
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or("?");
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     if authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host)) {
@@ -174,7 +175,8 @@ fn same_origin(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// A foreign name that was pointed at this machine would let a page of that name in.
 fn local_host(headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return Ok(()) };
+    let Some(host) = headers.get(header::HOST) else { return Ok(()) };
+    let host = host.to_str().unwrap_or("?");
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
@@ -203,6 +205,9 @@ mod tests {
         for origin in ["http://evil.example", "http://127.0.0.1:8080", "null", "http://127.0.0.1"] {
             assert!(same_origin(&headers(&[host.clone(), (header::ORIGIN, origin)])).is_err(), "{origin}");
         }
+        let mut unread = headers(std::slice::from_ref(&host));
+        unread.insert(header::ORIGIN, HeaderValue::from_bytes("http://é".as_bytes()).expect("a header may have it"));
+        assert!(same_origin(&unread).is_err());
         assert!(same_origin(&headers(&[host])).is_ok());
     }
 

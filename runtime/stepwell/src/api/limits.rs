@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, blocking, now_ms};
 use super::auth::Scope;
+use super::json;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name, OK, Post};
@@ -50,7 +51,9 @@ pub(crate) struct RateBody {
 #[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct LimitsBody {
+    #[serde(default, deserialize_with = "json::optional")]
     concurrency: Option<ConcurrencyBody>,
+    #[serde(default, deserialize_with = "json::optional")]
     rate: Option<RateBody>,
 }
 
@@ -198,7 +201,7 @@ fn view(app: &App, workflow: String) -> Result<WorkflowLimits, Problem> {
 )]
 pub(crate) async fn set(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Admin)?;
-    let limits = post.json::<LimitsBody>()?.checked()?;
+    let limits = post.object::<LimitsBody>()?.checked()?;
     check_name(&name.0)?;
     let shared = app.clone();
     let by = post.principal.name.clone();

@@ -85,6 +85,8 @@ fn runs(app: &App, text: &mut Exposition) -> Result<(), Problem> {
     let states = states.map(|(state, n)| (labels(&[("state", state)]), n));
     text.family("stepwell_schedules", "gauge", "Schedules in the store.", states);
     text.gauge("stepwell_live_runs", "Runs that have a task.", app.engine.live_runs() as u64);
+    let help = "Runs that have something to do and wait for a place among the live ones.";
+    text.gauge("stepwell_ready_runs", help, app.engine.ready_runs() as u64);
     text.gauge("stepwell_live_instances", "Instances that live.", app.engine.live_instances() as u64);
     text.gauge("stepwell_armed_timers", "Runs that wait for a time.", app.engine.armed_timers() as u64);
     queues(app, text)

@@ -6,7 +6,9 @@ mod asks;
 mod auth;
 mod connections;
 mod exposition;
+mod form;
 mod journal;
+mod json;
 mod keyed;
 mod limit;
 mod limits;
@@ -34,7 +36,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use tower_http::CompressionLevel;
@@ -119,14 +121,17 @@ fn described(app: &App) -> (Router, Description) {
 /// The whole API.
 pub(crate) fn router(app: &App) -> Router {
     let (router, description) = described(app);
+    let parameters = form::Parameters::described(&description);
     let text = description.to_json().unwrap_or_default();
     let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     router
         .route("/v1/openapi.json", axum::routing::get(move || async move { (json, text).into_response() }))
-        .method_not_allowed_fallback(|| async {
-            Problem::new(ApiCode::MethodNotAllowed, "this path does not offer the method")
+        .method_not_allowed_fallback(|method: Method| async move {
+            let text = format!("this path does not offer {method}; the header Allow has what it offers");
+            Problem::new(ApiCode::MethodNotAllowed, text)
         })
         .fallback(|| async { Problem::new(ApiCode::NotFound, "there is nothing at this path; see /v1/openapi.json") })
+        .layer(from_fn_with_state(parameters, form::check))
         .layer(compression())
         .layer(from_fn_with_state(app.clone(), metrics::count))
         .layer(from_fn(bounded))

@@ -211,9 +211,8 @@ pub(crate) struct Modules {
 )]
 pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: Query) -> Result<Reply, Problem> {
     caller.may(Scope::Read)?;
-    query.only(&["limit", "cursor"])?;
     let limit = query.page_limit()?;
-    let after = query.one("cursor")?.map(Digest::from_text);
+    let after = query.one("cursor")?.map(place).transpose()?;
     blocking(move || {
         let active = app.reads().active()?;
         let rows = app.reads().modules(after.as_ref(), limit)?;
@@ -221,6 +220,15 @@ pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: 
         Ok(Reply::new(OK, Modules { modules: rows.iter().map(|row| view(row, &active)).collect(), cursor }))
     })
     .await
+}
+
+/// What a cursor says: the digest of the last module of the page.
+fn place(cursor: &str) -> Result<Digest, Problem> {
+    if cursor.len() == 64 && cursor.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(Digest::from_text(cursor));
+    }
+    let text = format!("cursor is {cursor:?}; the cursor of an earlier answer is taken");
+    Err(Problem::new(ApiCode::InvalidRequest, text))
 }
 
 fn none(digest: &str) -> Problem {

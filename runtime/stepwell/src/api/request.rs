@@ -12,6 +12,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use stepwell_core::ids::hex;
+use stepwell_core::json::Json;
 use stepwell_core::limits;
 use stepwell_core::policy::idempotency;
 
@@ -39,22 +40,31 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// The body as JSON of this form.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    /// The body as an object of JSON of this form.
+    pub(crate) fn object<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        super::json::object(self.text()?).map_err(not_understood)
+    }
+
+    /// The same, where nothing at all may be said.
+    pub(crate) fn object_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
+        if self.body.is_empty() { Ok(T::default()) } else { self.object() }
+    }
+
+    /// The body as any JSON; none is null.
+    pub(crate) fn value(&self) -> Result<Json, Problem> {
+        if self.body.is_empty() {
+            return Ok(Json::null());
+        }
+        Json::parse(self.text()?).map_err(|error| not_understood(error.to_string()))
+    }
+
+    fn text(&self) -> Result<&str, Problem> {
         let kind = self.media_type();
         if kind != "application/json" && !(kind.starts_with("application/") && kind.ends_with("+json")) {
             let text = format!("the body's Content-Type is {kind:?}; application/json is taken");
             return Err(Problem::new(ApiCode::UnsupportedType, text));
         }
-        let invalid =
-            |error: String| Problem::new(ApiCode::InvalidRequest, format!("the body is not understood: {error}"));
-        let text = std::str::from_utf8(&self.body).map_err(|error| invalid(error.to_string()))?;
-        serde_json::from_str(text).map_err(|error| invalid(error.to_string()))
-    }
-
-    /// The same, where nothing at all may be said.
-    pub(crate) fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
-        if self.body.is_empty() { Ok(T::default()) } else { self.json() }
+        std::str::from_utf8(&self.body).map_err(|error| not_understood(error.to_string()))
     }
 
     /// The body's type without its parameters, in lower case.
@@ -64,12 +74,17 @@ impl Post {
     }
 }
 
+fn not_understood(why: String) -> Problem {
+    Problem::new(ApiCode::InvalidRequest, format!("the body is not understood: {why}"))
+}
+
 impl FromRequest<App> for Post {
     type Rejection = Problem;
 
     async fn from_request(mut request: Request, app: &App) -> Result<Self, Problem> {
         let principal = request.extract_parts::<Caller>().await?.0;
         let key = header_key(request.headers())?;
+        plain(request.headers())?;
         let path = request.uri().path().to_owned();
         let method = request.method().clone();
         let is_json = !path.ends_with("/modules");
@@ -82,6 +97,18 @@ impl FromRequest<App> for Post {
             fingerprint: fingerprint(method.as_str(), &path, &body),
         });
         Ok(Self { principal, keyed, headers: parts.headers, body })
+    }
+}
+
+/// Bodies are taken as they are: a compressed one would be read as what it is not.
+fn plain(headers: &HeaderMap) -> Result<(), Problem> {
+    let codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    match codings.map(|coding| coding.to_str().unwrap_or("?")).find(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        Some(coding) => {
+            let text = format!("the body's Content-Encoding is {coding:?}; only what is not encoded is taken");
+            Err(Problem::new(ApiCode::UnsupportedType, text))
+        }
+        None => Ok(()),
     }
 }
 
@@ -138,21 +165,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// The query's parameters, decoded, in order.
+/// The query's parameters, decoded, in order: those that the description has, and no other.
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Refuses parameters that are not among these: one that is misspelt must not be passed over.
-    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Problem> {
-        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            None => Ok(()),
-            Some((name, _)) => {
-                let text = format!("there is no parameter {name:?} here; there is {}", known.join(", "));
-                Err(Problem::new(ApiCode::InvalidRequest, text))
-            }
-        }
-    }
-
     /// All values of a parameter.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())

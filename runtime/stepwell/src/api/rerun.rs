@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use super::app::App;
 use super::auth::Scope;
+use super::json;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Name, OK, Post};
@@ -40,7 +41,7 @@ pub(crate) struct RerunFrom {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) run_key: Option<String>,
     /// Marks by which it is found, at most 32; those of the other run where they are left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "json::optional_tags", skip_serializing_if = "Option::is_none")]
     pub(crate) tags: Option<BTreeMap<String, String>>,
     /// For people; it stands in the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +98,7 @@ impl RerunStarted {
 )]
 pub(crate) async fn rerun(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Run)?;
-    let from: RerunFrom = post.json()?;
+    let from: RerunFrom = post.object()?;
     check(&from)?;
     let (shared, by) = (app.clone(), post.principal.name.clone());
     once(&app, post.keyed.clone(), move |keyed| async move { started(&shared, &name.0, &from, &by, keyed).await }).await

@@ -139,7 +139,7 @@ impl Void {
 )]
 pub(crate) async fn retry(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Run)?;
-    let RetryOf { reason, from_step, digest, confirm } = post.json_or_default()?;
+    let RetryOf { reason, from_step, digest, confirm } = post.object_or_default()?;
     let by = post.principal.name.clone();
     let reason = reason.unwrap_or_default();
     let retry = Retry { from_step, digest: digest.map(Digest::from_text), confirm, ..Retry::default() };

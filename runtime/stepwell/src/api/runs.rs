@@ -72,7 +72,6 @@ pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: 
 }
 
 fn filter(query: &Query) -> Result<RunFilter, Problem> {
-    query.only(&["workflow", "status", "open", "runKey", "parent", "tag", "sinceMs", "untilMs", "limit", "cursor"])?;
     let invalid = |text: String| Problem::new(ApiCode::InvalidRequest, text);
     let status = match query.one("status")? {
         Some(text) => Some(text.parse::<Status>().map_err(|error| invalid(error.to_string()))?),
@@ -134,7 +133,6 @@ pub(crate) async fn result(
     query: Query,
 ) -> Result<Reply, Problem> {
     caller.may(Scope::Read)?;
-    query.only(&["wait"])?;
     let wait_ms = wait_ms(query.one("wait")?)?.unwrap_or(0);
     let mut row = views::last(&app, app.run(&name.0)?.key)?;
     if !row.status.is_finished() && wait_ms > 0 {

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::app::{App, now_ms};
 use super::auth::Scope;
+use super::json;
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Name, OK, Post, Query};
@@ -53,7 +54,7 @@ pub(crate) struct NewSchedule {
     #[schema(minimum = 1, maximum = 315576000000u64)]
     run_timeout_ms: Option<u64>,
     /// Marks on each run. The mark `schedule`, with the schedule's name, is on each anyway.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::tags")]
     tags: BTreeMap<String, String>,
 }
 
@@ -119,7 +120,7 @@ fn refused(error: StoreError) -> Problem {
 pub(crate) async fn put(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Deploy)?;
     check_name(&name.0)?;
-    let new: NewSchedule = post.json()?;
+    let new: NewSchedule = post.object()?;
     let (workflow, spec) = asked(new)?;
     let by = post.principal.name.clone();
     let shared = app.clone();
@@ -183,7 +184,6 @@ fn answer(app: &App, keyed: Option<&Keyed>, row: &Schedule, status: StatusCode) 
 )]
 pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: Query) -> Result<Reply, Problem> {
     caller.may(Scope::Read)?;
-    query.only(&["limit", "cursor"])?;
     let limit = query.page_limit()?;
     let rows = app.reads().schedules(query.one("cursor")?, limit)?;
     let cursor = rows.last().filter(|_| rows.len() == limit as usize).map(|row| row.name.clone());
@@ -211,7 +211,6 @@ pub(crate) async fn show(
     query: Query,
 ) -> Result<Reply, Problem> {
     caller.may(Scope::Read)?;
-    query.only(&["next", "afterMs"])?;
     let next = query.number("next", 0..=MAX_NEXT)?.unwrap_or(NEXT);
     let after_ms = query.number("afterMs", 0..=i64::MAX as u64)?;
     let row = find(&app, &name.0)?;

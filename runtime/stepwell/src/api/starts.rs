@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 
 use super::app::App;
 use super::auth::Scope;
+use super::json::{self, Members};
 use super::keyed::{Keyed, Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Name, OK, Post, Query, wait_ms};
@@ -46,7 +47,7 @@ pub(crate) struct Start {
     /// The module, where it is not to be the workflow's active one.
     digest: Option<String>,
     /// Marks by which it is found, at most 32.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::tags")]
     tags: BTreeMap<String, String>,
     /// How long it rests before it begins, in ms.
     #[schema(minimum = 0, maximum = 315576000000u64)]
@@ -105,9 +106,8 @@ pub(crate) struct Batch {
 )]
 pub(crate) async fn start(State(app): State<App>, name: Name, query: Query, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Run)?;
-    query.only(&["wait"])?;
     let wait = wait_ms(query.one("wait")?)?;
-    let start: Start = post.json()?;
+    let start: Start = post.object()?;
     let shared = app.clone();
     let reply = once(&app, post.keyed.clone(), move |keyed| async move {
         let mut resolved = resolve(&shared, vec![(name.0, start)], keyed, Form::One).await?;
@@ -136,12 +136,12 @@ pub(crate) async fn start(State(app): State<App>, name: Name, query: Query, post
 )]
 pub(crate) async fn batch(State(app): State<App>, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Run)?;
-    let batch: RawBatch = post.json()?;
+    let batch: RawBatch = post.object()?;
     if batch.runs.len() > MAX_BATCH {
         let text = format!("the batch has {} runs; at most {MAX_BATCH} are taken", batch.runs.len());
         return Err(Problem::new(ApiCode::InvalidRequest, text));
     }
-    let starts = batch.runs.iter().map(|run| named(run)).collect::<Result<Vec<_>, _>>()?;
+    let starts = batch.runs.iter().enumerate().map(|(index, run)| named(index, run)).collect::<Result<Vec<_>, _>>()?;
     let shared = app.clone();
     once(&app, post.keyed.clone(), move |keyed| async move {
         let outcomes = resolve(&shared, starts, keyed, Form::Batch).await?;
@@ -157,14 +157,16 @@ struct RawBatch {
 }
 
 /// A member of a batch: a start with the workflow's name beside it. The input stays as it was written.
-fn named(text: &RawValue) -> Result<(String, Start), Problem> {
-    let invalid = |error: serde_json::Error| {
-        Problem::new(ApiCode::InvalidRequest, format!("a run of the batch is not understood: {error}"))
+fn named(index: usize, text: &RawValue) -> Result<(String, Start), Problem> {
+    let invalid = |why: String| {
+        Problem::new(ApiCode::InvalidRequest, format!("the body is not understood: runs[{index}]: {why}"))
     };
-    let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text.get()).map_err(invalid)?;
-    let workflow = members.remove("workflow").map_or(Ok(String::new()), |name| serde_json::from_str(name.get()));
-    let rest = serde_json::value::to_raw_value(&members).map_err(invalid)?;
-    Ok((workflow.map_err(invalid)?, serde_json::from_str(rest.get()).map_err(invalid)?))
+    let Members(mut members) = json::part::<Members<Box<RawValue>>>(text.get()).map_err(invalid)?;
+    let workflow = members.remove("workflow").ok_or_else(|| invalid("missing field `workflow`".to_owned()))?;
+    let workflow = serde_json::from_str(workflow.get());
+    let workflow = workflow.map_err(|_| invalid("workflow: it is no text".to_owned()))?;
+    let rest = serde_json::value::to_raw_value(&members).map_err(|error| invalid(error.to_string()))?;
+    Ok((workflow, json::part(rest.get()).map_err(invalid)?))
 }
 
 /// The outcomes of a batch.

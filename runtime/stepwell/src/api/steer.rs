@@ -3,10 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use stepwell_core::error::{Code, Error};
-use stepwell_core::json::Json;
 use stepwell_core::limits;
 use stepwell_engine::Request;
 use stepwell_engine::store::StoreError;
@@ -49,10 +47,7 @@ pub(crate) async fn event(State(app): State<App>, names: Names, post: Post) -> R
     post.principal.may(Scope::Run)?;
     let Names(run, event) = names;
     check_event_name(&event)?;
-    let payload: Option<Box<RawValue>> = post.json_or_default()?;
-    let payload = payload.map_or_else(|| "null".to_owned(), |raw| raw.get().to_owned());
-    let invalid = |text: String| Problem::new(ApiCode::InvalidRequest, text);
-    let payload = Json::parse(&payload).map_err(|error| invalid(error.to_string()))?;
+    let payload = post.value()?;
     if payload.len() > limits::MAX_VALUE_BYTES {
         let (len, max) = (payload.len(), limits::MAX_VALUE_BYTES);
         let text = format!("the event has {len} bytes of JSON; at most {max} are taken");

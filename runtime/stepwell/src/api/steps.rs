@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use super::app::{App, blocking};
 use super::asks::{asker, when};
 use super::auth::Scope;
+use super::json;
 use super::keyed::{Reply, once};
 use super::problem::{ApiCode, Problem, ProblemBody};
 use super::request::{Caller, Names, OK, Post, Query};
@@ -148,7 +149,6 @@ pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: 
 }
 
 fn filter(query: &Query) -> Result<Filter, Problem> {
-    query.only(&["status", "run", "workflow", "open", "limit", "cursor"])?;
     let invalid = |text: String| Err(Problem::new(ApiCode::InvalidRequest, text));
     if let Some(status) = query.one("status")?.filter(|status| *status != "unknown") {
         return invalid(format!("status is {status:?}; only steps of status unknown are listed"));
@@ -240,6 +240,7 @@ pub(crate) struct Found {
     #[schema(value_type = Option<Value>)]
     result: Option<Box<RawValue>>,
     /// `failed`: what the step fails with.
+    #[serde(default, deserialize_with = "json::optional")]
     error: Option<FoundError>,
     /// How it was found out. It stands in the journal.
     #[schema(min_length = 1)]
@@ -329,7 +330,7 @@ impl ResolvedStep {
 pub(crate) async fn resolve(State(app): State<App>, names: Names, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Run)?;
     let Names(run, step) = names;
-    let found: Found = post.json()?;
+    let found: Found = post.object()?;
     let evidence = found.evidence.clone();
     let finding = finding(found)?;
     let (shared, by) = (app.clone(), post.principal.name.clone());

@@ -70,6 +70,10 @@ fn view(token: &Token) -> Value {
 
 /// A token of a principal, with its text. Refused where the name or the scopes are none.
 pub(crate) fn made(principal: &str, scopes: &[Scope], expires_at_ms: Option<u64>) -> Result<(Token, String), Problem> {
+    if let Some(at_ms) = expires_at_ms.filter(|at_ms| !(now_ms()..=i64::MAX as u64).contains(at_ms)) {
+        let text = format!("expiresAtMs is {at_ms}; a time to come is taken, in ms since the Unix epoch");
+        return Err(Problem::new(ApiCode::InvalidRequest, text));
+    }
     let id = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
     made_as(id, principal, scopes, expires_at_ms)
 }
@@ -115,7 +119,7 @@ fn spare_admin() -> Action {
 )]
 pub(crate) async fn create(State(app): State<App>, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Admin)?;
-    let new: NewToken = post.json()?;
+    let new: NewToken = post.object()?;
     let shared = app.clone();
     once(&app, post.keyed.clone(), move |keyed| async move {
         let (token, text) = made(&new.principal, &new.scopes, new.expires_at_ms)?;
@@ -154,7 +158,6 @@ async fn keep(
 )]
 pub(crate) async fn list(State(app): State<App>, Caller(caller): Caller, query: Query) -> Result<Reply, Problem> {
     caller.may(Scope::Admin)?;
-    query.only(&["limit", "cursor"])?;
     let limit = query.page_limit()?;
     let after = match query.one("cursor")? {
         None => None,
@@ -219,7 +222,7 @@ pub(crate) const ROTATION_OVERLAP_MS: u64 = 300_000;
 )]
 pub(crate) async fn rotate(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Admin)?;
-    let rotate: Rotate = post.json_or_default()?;
+    let rotate: Rotate = post.object_or_default()?;
     if rotate.overlap_ms > 86_400_000 {
         let text = format!("overlapMs is {}; at most 86400000 (a day) is taken", rotate.overlap_ms);
         return Err(Problem::new(ApiCode::InvalidRequest, text));

@@ -136,7 +136,7 @@ pub(crate) struct Failing {
 )]
 pub(crate) async fn activate(State(app): State<App>, name: Name, post: Post) -> Result<Reply, Problem> {
     post.principal.may(Scope::Deploy)?;
-    let body: Activate = post.json()?;
+    let body: Activate = post.object()?;
     let shared = app.clone();
     once(&app, post.keyed.clone(), move |keyed| async move {
         let digest = Digest::from_text(body.digest);

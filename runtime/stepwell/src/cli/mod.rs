@@ -102,7 +102,7 @@ pub(crate) fn main() -> ExitCode {
     // A standard error that takes nothing is no fault of what was to be said there.
     log.log_internal_errors(false).init();
     let cli = Cli::parse();
-    let runtime = match stepwell_engine::runtime() {
+    let runtime = match stepwell_engine::runtime(crate::give_back) {
         Ok(runtime) => runtime,
         Err(error) => return Exit::Failed.with(format!("cannot start: {error}")),
     };

@@ -1,7 +1,7 @@
 import { workflow } from "stepwell";
 
 /** A run that comes to one state and stays there; when it is cancelled it cleans up. */
-export const stay = workflow("stay", async ({ input, step, sleep, waitForEvent }: any) => {
+export const stay = workflow("stay", async ({ input, step, sleep, start, waitForEvent }: any) => {
   const post = (path: string) => async ({ http }: any) => (await http.post(`${input.url}${path}`, { json: 1 }).ensureOk()).text();
   const options = { effect: "keyed", retry: { maxAttempts: 3, initialMs: 3_600_000 } };
   try {
@@ -17,6 +17,8 @@ export const stay = workflow("stay", async ({ input, step, sleep, waitForEvent }
         return await waitForEvent("go");
       case "blocked":
         return await step.run("doubtful", post("/doubtful"), { ...options, effect: "once" });
+      case "parent":
+        return await start("stay", { url: input.url, state: "waiting" });
       case "between":
         for (let n = 0; ; n++) await step.run("tick", async () => n);
       case "ending":

@@ -114,6 +114,46 @@ async fn a_termination_ends_a_run_in_each_state_without_its_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn cancel_then_terminate_of_a_paused_run_ends_it_without_its_code() {
+    let project = Project::new();
+    let engine = engine(&project.data_dir(), |_| {});
+    for state in STATES {
+        let server = server();
+        let run = reach(&engine, &server, state).await;
+        assert_eq!(Question::Pause.ask(&engine, &run).await, Ok(Granted::Now), "{state}");
+        assert_eq!(Question::Cancel.ask(&engine, &run).await, Ok(Granted::OnResume), "{state}");
+        assert_eq!(Question::Terminate.ask(&engine, &run).await, Ok(Granted::Now), "{state}");
+        assert_eq!(last(&engine, &run).await, "terminated", "{state}");
+        assert_eq!(count(&server, "/undo"), 0, "{state}: nothing is cleaned up");
+        let sent = server.requests().len();
+        for question in Question::ALL {
+            let answer = question.ask(&engine, &run).await;
+            let is = matches!(answer, Err(AskError::Refused(Refusal::Ended(RunStatus::Terminated))));
+            assert!(is, "{state}, {question:?}: {answer:?}");
+        }
+        assert_eq!(engine.run(&run.id).unwrap().unwrap().wake_at_ms, None, "{state}: no timer is left");
+        assert_eq!(server.requests().len(), sent, "{state}: no later effect");
+    }
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_end_is_decided_is_cancelled_no_more_and_can_be_terminated() {
+    let project = Project::new();
+    let engine = engine(&project.data_dir(), |_| {});
+    let server = server();
+    let run = reach(&engine, &server, "ending").await;
+    for question in [Question::Cancel, Question::Pause] {
+        let answer = question.ask(&engine, &run).await;
+        assert!(matches!(answer, Err(AskError::Refused(Refusal::Ending))), "{question:?}: {answer:?}");
+    }
+    assert_eq!(Question::Terminate.ask(&engine, &run).await, Ok(Granted::Now));
+    assert_eq!(last(&engine, &run).await, "terminated");
+    assert_eq!((count(&server, "/charge"), count(&server, "/undo")), (1, 0));
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_has_not_begun_is_paused_resumed_and_cancelled() {
     let project = Project::new();
     let engine = engine(&project.data_dir(), |_| {});

@@ -5,10 +5,13 @@
 
 mod in_line;
 mod live;
+mod no_place;
 mod offline;
+mod place_free;
 
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use stepwell_core::error::Error;
 use stepwell_core::run::Granted;
@@ -20,6 +23,9 @@ static MODULE: LazyLock<Module> = LazyLock::new(|| Module::build("life.ts", incl
 
 /// A state of a run in which people ask something of it, and the workflow's word for it.
 const STATES: [&str; 6] = ["executing", "backing-off", "sleeping", "waiting", "blocked", "between"];
+
+/// What takes longer does not come any more.
+const HANGS: Duration = Duration::from_secs(60);
 
 /// An engine on that data directory.
 fn engine(data_dir: &Path, adjust: impl FnOnce(&mut Settings)) -> Engine {

@@ -6,7 +6,7 @@ use stepwell_core::ids::{Digest, RunId};
 
 use super::{Mail, RunState, Transaction, inbox_event};
 use crate::error::{Result, StoreError};
-use crate::ledger::{Child, Head, Rows};
+use crate::ledger::{Child, Head, LastEntry, Rows};
 use crate::links::{Link, Links, Reply};
 use crate::queue::QueueRows;
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
@@ -69,14 +69,20 @@ impl Rows for Transaction<'_> {
         Ok(key)
     }
 
-    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
+    fn change_run(
+        &mut self,
+        run: RunKey,
+        change: &RunChange,
+        wake_at_ms: Option<u64>,
+        _last: Option<LastEntry<'_>>,
+    ) -> Result<()> {
         let found = self.state.run_mut(run)?;
         let before = (found.row.clone(), found.inbox_seen);
         found.inbox_seen = change.inbox_seen.unwrap_or(found.inbox_seen);
         let row = &mut found.row;
         row.status = change.status;
         row.detail.clone_from(&change.detail);
-        row.wake_at_ms = change.wake_at_ms;
+        row.wake_at_ms = wake_at_ms;
         row.outcome.clone_from(&change.outcome);
         row.changed_at_ms = change.at_ms;
         if let Some(digest) = &change.digest {

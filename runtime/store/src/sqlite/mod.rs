@@ -16,6 +16,7 @@ mod lists;
 mod lock;
 mod mark;
 mod operated;
+mod outcome;
 #[cfg(test)]
 mod plans;
 mod pool;

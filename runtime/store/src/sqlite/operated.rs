@@ -64,3 +64,24 @@ CREATE TABLE leaving (run INTEGER PRIMARY KEY) STRICT;
 -- Empty, but for a moment: whether rows can be written.
 CREATE TABLE tried (filler BLOB NOT NULL) STRICT;
 ";
+
+/// The triggers of `needs` anew, to the same effect. For a list of three SQLite makes a table in memory, with a cache of its own, each time
+/// that it comes by one: several for each change of a run's status.
+pub(super) const NEEDED: &str = "
+DROP TRIGGER need_added;
+DROP TRIGGER need_moved;
+DROP TRIGGER need_removed;
+CREATE TRIGGER need_added AFTER INSERT ON runs WHEN new.status NOT BETWEEN 10 AND 13 OR new.status = 11 BEGIN
+    INSERT INTO needs (digest, n) VALUES (new.digest, 1) ON CONFLICT (digest) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER need_moved AFTER UPDATE OF status, digest ON runs
+WHEN (old.status NOT BETWEEN 10 AND 13 OR old.status = 11) <> (new.status NOT BETWEEN 10 AND 13 OR new.status = 11)
+    OR old.digest <> new.digest BEGIN
+    UPDATE needs SET n = n - 1 WHERE digest = old.digest AND (old.status NOT BETWEEN 10 AND 13 OR old.status = 11);
+    INSERT INTO needs (digest, n) SELECT new.digest, 1 WHERE new.status NOT BETWEEN 10 AND 13 OR new.status = 11
+        ON CONFLICT (digest) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER need_removed AFTER DELETE ON runs WHEN old.status NOT BETWEEN 10 AND 13 OR old.status = 11 BEGIN
+    UPDATE needs SET n = n - 1 WHERE digest = old.digest;
+END;
+";

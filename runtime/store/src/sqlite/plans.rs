@@ -4,6 +4,7 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 use stepwell_core::ids::RunId;
 
 use super::lists::{self, Lead, query_of};
+use super::rows::{ADD_RUN, CHANGE_RUN};
 use super::{client_reads, forget, queue, schedules, schema};
 use crate::rows::RunFilter;
 use crate::status::Status;
@@ -116,4 +117,20 @@ fn what_is_asked_all_the_time_goes_by_an_index() {
     goes_by(&database, due, &values(2), "timers");
     let unfinished = plan(&database, &super::reads::unfinished_sql(), &[]);
     assert!(!unfinished.iter().any(|step| step.starts_with("SCAN runs")), "{unfinished:#?}");
+}
+
+/// A plan does not show these, nor what triggers do.
+#[test]
+fn what_every_run_does_makes_no_table_in_memory() {
+    let database = database();
+    for (sql, n) in [(ADD_RUN, 8), (CHANGE_RUN, 10)] {
+        let mut statement = database.prepare(&format!("EXPLAIN {sql}")).unwrap();
+        let steps = statement.query_map(params_from_iter(values(n)), |row| row.get::<_, String>(1)).unwrap();
+        let steps: Vec<String> = steps.map(Result::unwrap).collect();
+        assert!(
+            steps.iter().filter(|step| *step == "Init").count() > 3,
+            "its triggers are not among the steps of {sql}"
+        );
+        assert!(!steps.iter().any(|step| step == "OpenEphemeral" || step == "OpenAutoindex"), "{sql}");
+    }
 }

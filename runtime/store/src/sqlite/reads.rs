@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use stepwell_core::ids::{Digest, RunId};
 
 use super::client_reads::module_row;
+use super::outcome::{OUTCOME, found};
 use super::pool::Pool;
 use super::queue::turn_of;
 use super::rows::{inbox_event, signed, tags_of, unsigned};
@@ -197,7 +198,7 @@ pub(super) fn one_run(
     condition: &str,
     values: impl rusqlite::Params,
 ) -> Result<Option<RunRow>> {
-    let sql = format!("SELECT {RUN_COLUMNS}, outcome FROM runs WHERE {condition}");
+    let sql = format!("SELECT {RUN_COLUMNS}, {OUTCOME} FROM runs WHERE {condition}");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(values)?;
     rows.next()?.map(run_row).transpose()
@@ -243,7 +244,7 @@ pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
         turn,
         concurrency_key,
         priority,
-        outcome: row.get(18)?,
+        outcome: found(row.get(18)?)?,
     })
 }
 

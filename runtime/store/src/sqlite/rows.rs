@@ -6,12 +6,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use stepwell_core::ids::{Digest, RunId};
 
+use super::outcome::{self, OUTCOME, found};
 use super::queue::Queue;
 use super::reads::all;
 use super::{client_reads, forget, schedules};
 
 use crate::error::{Result, StoreError};
-use crate::ledger::{Child, Head, Rows};
+use crate::ledger::{Child, Head, LastEntry, Rows};
 use crate::links::{Link, Reply};
 use crate::queue::QueueRows;
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey};
@@ -57,6 +58,14 @@ impl<'a> SqliteRows<'a> {
 
 /// Entries that one statement adds: calling a statement costs about as much as a row.
 const TOGETHER: usize = 8;
+pub(super) const ADD_RUN: &str =
+    "INSERT INTO runs (run, workflow, digest, run_key, status, created_at_ms, changed_at_ms, wake_at_ms, tags)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8)";
+pub(super) const CHANGE_RUN: &str =
+    "UPDATE runs SET status = ?2, detail = ?3, wake_at_ms = ?4, outcome = ?5, changed_at_ms = ?6,
+         digest = coalesce(?7, digest), status_text = coalesce(?8, status_text),
+         recoveries = coalesce(?9, recoveries), inbox_seen = coalesce(?10, inbox_seen)
+     WHERE id = ?1";
 const ADD_ONE: &str = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3)";
 const ADD_TOGETHER: &str = "INSERT INTO journal (run, seq, entry) VALUES (?1, ?2, ?3), (?1, ?4, ?5), (?1, ?6, ?7),
     (?1, ?8, ?9), (?1, ?10, ?11), (?1, ?12, ?13), (?1, ?14, ?15), (?1, ?16, ?17)";
@@ -100,11 +109,7 @@ impl Rows for SqliteRows<'_> {
             wake_at_ms.map(signed),
             tags_text(&run.tags)?,
         ];
-        self.add(
-            "INSERT INTO runs (run, workflow, digest, run_key, status, created_at_ms, changed_at_ms, wake_at_ms, tags)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8)",
-            values,
-        )?;
+        self.add(ADD_RUN, values)?;
         let key = self.connection.last_insert_rowid();
         if let Some(retry_of) = &run.retry_of {
             self.execute("INSERT INTO retries (run, retry_of) VALUES (?1, ?2)", params![key, retry_of.as_str()])?;
@@ -117,26 +122,27 @@ impl Rows for SqliteRows<'_> {
         Ok(key)
     }
 
-    fn change_run(&mut self, run: RunKey, change: &RunChange) -> Result<()> {
+    fn change_run(
+        &mut self,
+        run: RunKey,
+        change: &RunChange,
+        wake_at_ms: Option<u64>,
+        last: Option<LastEntry<'_>>,
+    ) -> Result<()> {
+        let place = change.outcome.as_ref().zip(last).and_then(|(outcome, last)| outcome::place(outcome, last));
         let values = params![
             run,
             change.status.code(),
             change.detail,
-            change.wake_at_ms.map(signed),
-            change.outcome,
+            wake_at_ms.map(signed),
+            place.as_ref().or(change.outcome.as_ref()),
             signed(change.at_ms),
             change.digest.as_ref().map(Digest::as_str),
             change.status_text,
             change.recoveries,
             change.inbox_seen.map(signed),
         ];
-        self.execute(
-            "UPDATE runs SET status = ?2, detail = ?3, wake_at_ms = ?4, outcome = ?5, changed_at_ms = ?6,
-                 digest = coalesce(?7, digest), status_text = coalesce(?8, status_text),
-                 recoveries = coalesce(?9, recoveries), inbox_seen = coalesce(?10, inbox_seen)
-             WHERE id = ?1",
-            values,
-        )?;
+        self.execute(CHANGE_RUN, values)?;
         Ok(())
     }
 
@@ -277,13 +283,15 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn children(&mut self, run: RunKey) -> Result<Vec<Child>> {
-        let sql = "SELECT id, status, outcome FROM links CROSS JOIN runs ON id = links.run
-                   WHERE links.parent = ?1 ORDER BY links.run DESC";
+        let sql = format!(
+            "SELECT id, status, {OUTCOME} FROM links CROSS JOIN runs ON id = links.run
+             WHERE links.parent = ?1 ORDER BY links.run DESC"
+        );
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?));
-        let children: Vec<(RunKey, i64, Option<String>)> = all(self.connection, sql, [run], read)?;
+        let children: Vec<(RunKey, i64, Option<String>)> = all(self.connection, &sql, [run], read)?;
         let child = |(run, code, outcome)| {
             let status = Status::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("status {code}")))?;
-            Ok(Child { run, status, outcome })
+            Ok(Child { run, status, outcome: found(outcome)? })
         };
         children.into_iter().map(child).collect()
     }

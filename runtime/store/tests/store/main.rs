@@ -10,6 +10,7 @@ mod forget;
 mod memory;
 mod others;
 mod others_again;
+mod outcomes;
 mod planted;
 mod schedules;
 mod sqlite;

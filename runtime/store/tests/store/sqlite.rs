@@ -127,7 +127,7 @@ fn the_settings_that_were_measured_are_in_force() {
     let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
     assert_eq!(pragma("page_size"), 8192.into());
     assert_eq!(pragma("journal_mode"), "wal".to_owned().into());
-    assert_eq!(pragma("user_version"), 9.into());
+    assert_eq!(pragma("user_version"), 10.into());
 }
 
 #[test]
@@ -136,12 +136,12 @@ fn a_newer_schema_is_refused_and_left_alone() {
     drop(open(directory.path()));
     database(directory.path()).pragma_update(None, "user_version", 99).unwrap();
     let error = refused(directory.path());
-    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 9 });
+    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 10 });
     assert!(error.to_string().contains("version 99"), "{error}");
     let version: u32 = database(directory.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(version, 99);
     // The refusal has let go of the lock.
-    database(directory.path()).pragma_update(None, "user_version", 9).unwrap();
+    database(directory.path()).pragma_update(None, "user_version", 10).unwrap();
     open(directory.path());
 }
 

@@ -12,7 +12,7 @@ use super::client::{Client, Desk};
 use crate::fate::Fate;
 use crate::life::{client, reach, settings};
 use crate::mortal::Mortal;
-use crate::subject::HOST;
+use crate::subject::{EAGER, HOST};
 
 /// How a life ended.
 pub(super) enum Ending {
@@ -39,6 +39,10 @@ pub(super) fn live(
         let (ledger, reads) = SqliteLedger::open(data_dir, SqliteOptions::default())?;
         let store: Arc<dyn Store> = Arc::new(Grouped::over(Mortal::new(ledger, fate.clone()), reads, gather)?);
         let mut settings = settings(data_dir, gather, fate);
+        // Runs wait for the only place, and are asked, told and lost while they have no task.
+        if gather == EAGER {
+            settings.max_live = 1;
+        }
         let sees = desk.clone();
         settings.tap = Tap::new(move |run, seq, entry| sees.state().shown.push((run, seq, entry.clone())));
         let engine = Engine::over(settings, store, HOST.clone(), client(), reach());

@@ -192,6 +192,25 @@ fn any_error_text_is_recorded_within_its_bound() {
 }
 
 #[test]
+fn details_of_2_mib_are_recorded_and_larger_ones_left_out_with_a_word() {
+    let value = |bytes: usize| json(&format!("\"{}\"", "x".repeat(bytes - 2)));
+    let failed = |bytes: usize| Error { details: Some(value(bytes)), ..declined("it said so").never_retried() };
+    let mut play = Play::new();
+    for (bytes, kept) in [(2 << 20, true), ((2 << 20) + 1, false)] {
+        play.step("a");
+        let attempt = play.attempt();
+        play.finish(&attempt, Err(failed(bytes)));
+        let Some(Event::Failed(_, error)) = play.quiet() else { panic!("it has failed") };
+        assert_eq!(error.details, kept.then(|| value(bytes)));
+        assert_eq!(error.message.contains("left out"), !kept, "{}", error.message);
+        assert!(error.message.starts_with("it said so") && error.code == failed(1 << 10).code, "{error:?}");
+    }
+    play.returns(Err(failed((2 << 20) + 1)));
+    let Some(RunOutcome::Failed(error)) = play.machine.ended() else { panic!("it has failed") };
+    assert!(error.details.is_none() && error.message.contains("left out"), "{}", error.message);
+}
+
+#[test]
 fn ten_thousand_operations_may_be_open_and_not_one_more() {
     let mut play = Play::new();
     for _ in 0..10_000 {
