@@ -132,7 +132,9 @@ async fn a_child_that_waits_for_a_place_is_cancelled_when_its_parent_is_gone() {
     // The parent has the place next, and leaves it to the second.
     give_up(&engine, &first).await;
     tokio::task::block_in_place(|| server.wait_for(2));
-    until(&engine, 1, 1).await;
+    engine.send_event(parent.key, "go", &Json::parse("7").unwrap(), None).await.unwrap();
+    // Both, the parent to see what has come for it.
+    until(&engine, 1, 2).await;
     let filter = RunFilter { parent: Some(parent.id.clone()), limit: 1, ..RunFilter::default() };
     let row = engine.store().read().runs(&filter).unwrap().runs.remove(0);
     let child = RunRef { id: row.run, key: row.key };
