@@ -5,7 +5,7 @@ use serde_json::json;
 use stepwell_core::journal::codec;
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::json::Json;
-use stepwell_core::run::{Granted, Refusal, RunStatus};
+use stepwell_core::run::{Granted, Refusal, Retry, RunStatus};
 use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun};
 use stepwell_tests::{Project, Server};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -51,7 +51,7 @@ async fn until_waiting(events: &mut UnboundedReceiver<RunEvent>) {
 
 pub(super) async fn until_last(events: &mut UnboundedReceiver<RunEvent>) -> RunEvent {
     loop {
-        let event = events.recv().await.expect("the engine is there");
+        let event = tokio::time::timeout(HANGS, events.recv()).await.expect("it hangs").expect("the engine is there");
         if event.is_last() {
             return event;
         }
@@ -157,6 +157,8 @@ async fn runs_begin_in_the_order_in_which_they_came_and_one_that_is_asked_keeps_
     runs.iter().for_each(|run| engine.go(run));
     assert_eq!((engine.live_runs(), engine.ready_runs()), (1, 20));
     assert_eq!(Question::Resume.ask(&engine, &runs[3]).await, Ok(Granted::Already));
+    let refused = engine.retry(&runs[5], "ana", Retry::default(), "").await;
+    assert_eq!(refused, Err(AskError::Refused(Refusal::NotFailed)));
     until(&engine, 1, 20).await;
     assert_eq!(Question::Terminate.ask(&engine, &holder).await, Ok(Granted::Now));
     for mut rest in rests {

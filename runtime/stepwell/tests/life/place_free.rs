@@ -8,9 +8,9 @@ use stepwell_core::journal::entry::{Entry, Record, RunOutcome};
 use stepwell_core::json::Json;
 use stepwell_core::limits::MAX_RECOVERIES;
 use stepwell_core::policy::admission::{Limits, Rate};
-use stepwell_core::run::{Finding, Granted, Retry};
+use stepwell_core::run::{Finding, Granted, Refusal, Retry};
 use stepwell_engine::store::{Action, Append, LimitsRow, RunFilter, Submission, Turn};
-use stepwell_engine::{Engine, RunEvent, RunRef, StartRun};
+use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun};
 use stepwell_tests::Project;
 
 use super::no_place::{holder, one_place, start, until, until_last};
@@ -180,6 +180,12 @@ async fn runs_whose_turn_has_come_wait_for_a_place_and_leave_their_turn_to_the_n
             let run = engine.start(run).await.unwrap();
             engine.go(&run);
             runs.push(run);
+        }
+        until(&engine, 1, case.ready[0]).await;
+        for run in &runs {
+            // They have a task for this, and go back to where they stood.
+            let refused = engine.retry(run, "ana", Retry::default(), "").await;
+            assert_eq!(refused, Err(AskError::Refused(Refusal::NotFailed)), "{limits:?}");
         }
         until(&engine, 1, case.ready[0]).await;
         assert_eq!(Question::Cancel.ask(&engine, &runs[0]).await, Ok(Granted::Now), "{limits:?}");
