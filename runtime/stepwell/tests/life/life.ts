@@ -1,7 +1,7 @@
 import { workflow } from "stepwell";
 
 /** A run that comes to one state and stays there; when it is cancelled it cleans up. */
-export const stay = workflow("stay", async ({ input, step, sleep, waitForEvent }: any) => {
+export const stay = workflow("stay", async ({ input, step, sleep, waitForEvent, start }: any) => {
   const post = (path: string) => async ({ http }: any) => (await http.post(`${input.url}${path}`, { json: 1 }).ensureOk()).text();
   const options = { effect: "keyed", retry: { maxAttempts: 3, initialMs: 3_600_000 } };
   try {
@@ -19,6 +19,8 @@ export const stay = workflow("stay", async ({ input, step, sleep, waitForEvent }
         return await step.run("doubtful", post("/doubtful"), { ...options, effect: "once" });
       case "between":
         for (let n = 0; ; n++) await step.run("tick", async () => n);
+      case "child":
+        return await start("stay", { ...input, state: "waiting" });
       case "ending":
         void step.run("charge", post("/charge"), options);
         await sleep(100);
