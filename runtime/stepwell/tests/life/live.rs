@@ -4,6 +4,7 @@ use serde_json::json;
 use stepwell_core::journal::entry::{Entry, Record};
 use stepwell_core::json::Json;
 use stepwell_core::run::{Finding, Granted, Refusal, RunStatus};
+use stepwell_engine::store::RunFilter;
 use stepwell_engine::{AskError, Engine, RunEvent, RunRef, StartRun};
 use stepwell_tests::{Project, Server};
 
@@ -133,6 +134,34 @@ async fn cancel_then_terminate_of_a_paused_run_ends_it_without_its_code() {
         }
         assert_eq!(engine.run(&run.id).unwrap().unwrap().wake_at_ms, None, "{state}: no timer is left");
         assert_eq!(server.requests().len(), sent, "{state}: no later effect");
+    }
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_for_its_child_is_cancelled_with_it_and_ended_without() {
+    let project = Project::new();
+    let engine = engine(&project.data_dir(), |_| {});
+    for (question, end, cleaned_up) in [(Question::Cancel, "cancelled", 2), (Question::Terminate, "terminated", 1)] {
+        let server = server();
+        let run = reach(&engine, &server, "parent").await;
+        let filter = RunFilter { parent: Some(run.id.clone()), limit: 2, ..RunFilter::default() };
+        let children = engine.store().read().runs(&filter).unwrap().runs;
+        let [child] = &children[..] else { panic!("{children:?}") };
+        let child = RunRef { id: child.run.clone(), key: child.key };
+        assert_eq!(question.ask(&engine, &run).await, Ok(Granted::Now), "{question:?}");
+        assert_eq!(last(&engine, &run).await, end, "{question:?}");
+        // A child that means to clean up may do so, also after its parent's end.
+        assert_eq!(last(&engine, &child).await, "cancelled", "{question:?}");
+        assert_eq!(count(&server, "/undo"), cleaned_up, "{question:?}");
+        for of in [&run, &child] {
+            for again in Question::ALL {
+                let answer = again.ask(&engine, of).await;
+                assert!(matches!(answer, Err(AskError::Refused(Refusal::Ended(_)))), "{question:?}: {answer:?}");
+            }
+            assert_eq!(engine.run(&of.id).unwrap().unwrap().wake_at_ms, None, "{question:?}: no timer is left");
+        }
+        assert_eq!(count(&server, "/undo"), cleaned_up, "{question:?}: no later effect");
     }
     engine.stop().await;
 }
