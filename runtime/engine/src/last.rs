@@ -16,20 +16,20 @@ const SLICE_NS: u64 = 20_000_000;
 /// The calling thread gives way to others from now on. Elsewhere than on Linux that would hold of the whole process.
 pub(crate) fn go_last() {
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(NICENESS).map_err(std::io::Error::from).and_then(|_| take_long_slices()) {
+    if let Err(error) = rustix::process::nice(NICENESS).map_err(std::io::Error::from).and_then(take_long_slices) {
         tracing::debug!(%error, "a thread for long work is more like any other than it should be");
     }
 }
 
-/// There is no function for this in the C library, nor in a crate.
+/// With the niceness that the thread has, since the call sets both. There is no function for it in the C library, nor in a crate.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-fn take_long_slices() -> std::io::Result<()> {
+fn take_long_slices(niceness: i32) -> std::io::Result<()> {
     let attributes = libc::sched_attr {
         size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
         sched_policy: u32::try_from(libc::SCHED_OTHER).unwrap_or(0),
         sched_flags: 0,
-        sched_nice: NICENESS,
+        sched_nice: niceness,
         sched_priority: 0,
         sched_runtime: SLICE_NS,
         sched_deadline: 0,
@@ -39,4 +39,22 @@ fn take_long_slices() -> std::io::Result<()> {
     // how the calling thread (0) is scheduled.
     let outcome = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     if outcome == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::process::{getpriority_process, nice};
+
+    use super::*;
+
+    #[test]
+    fn it_is_lower_than_the_process_however_low_that_is() {
+        let thread = std::thread::spawn(|| {
+            let process = nice(NICENESS + 1).expect("anybody may go lower");
+            go_last();
+            (process, getpriority_process(None).expect("a thread may ask for its own"))
+        });
+        let (process, thread) = thread.join().expect("it has not panicked");
+        assert_eq!(thread, (process + NICENESS).min(19));
+    }
 }

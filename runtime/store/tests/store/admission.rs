@@ -11,7 +11,7 @@ use stepwell_store::{
 use crate::subject::{Subject, WHEN_AWAITED, for_each_store, new_run};
 
 for_each_store!(
-    WHEN_AWAITED,
+    ALL: WHEN_AWAITED,
     without_limits_the_queue_knows_of_no_run,
     those_over_a_limit_wait_and_the_first_of_them_begins_when_one_ends,
     a_line_that_is_held_up_does_not_hold_up_the_others,

@@ -49,9 +49,11 @@ macro_rules! for_each_store {
             use super::*;
             $(#[test] fn $test() { super::$test($crate::subject::on_disk($gather)); })+
         }
-        /// The same for the mutation tests.
+    };
+    // And as a list of the mutation tests'.
+    (ALL: $gather:expr, $($test:ident),+ $(,)?) => {
+        $crate::subject::for_each_store!($gather, $($test),+);
         #[cfg(feature = "planted-faults")]
-        #[allow(dead_code, reason = "not every list is one of theirs")]
         pub(crate) const ALL: &[fn($crate::subject::Subject)] = &[$($test),+];
     };
 }
