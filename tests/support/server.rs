@@ -35,7 +35,8 @@ pub struct Request {
 pub enum Reply {
     /// Answers.
     Answer(u16, String),
-    /// Sends these bytes and closes.
+    /// Sends these bytes and closes. An answer that does not say `connection: close` promises otherwise: the next request may be
+    /// on its way along the same connection by then, and is lost.
     Raw(Vec<u8>),
     /// Closes.
     Drop,

@@ -18,7 +18,10 @@ fn a_secret_that_the_server_sends_back_is_nowhere_to_be_found() {
         let body = format!("you said {told}");
         let length = body.len();
         Reply::Raw(
-            format!("HTTP/1.1 {status}\r\nx-told: {told}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes(),
+            format!(
+                "HTTP/1.1 {status}\r\nx-told: {told}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            )
+            .into_bytes(),
         )
     });
     let args = ["--secret", "pay=env:PAY@127.0.0.1:*"];
