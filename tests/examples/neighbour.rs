@@ -3,10 +3,12 @@
 //! ```text
 //! cargo run --release -p stepwell-tests --example neighbour            # every guest of tests/hostile
 //! cargo run --release -p stepwell-tests --example neighbour -- loop memory-bomb    # those that are called so, or begin so
+//! cargo run --release -p stepwell-tests --example neighbour -- --at-once 2 --uploaded
 //! ```
 //!
-//! The neighbour has two steps and a sleep of 1 ms, and waits for the disk as every run does. As many hostile runs as the machine has
-//! cores are under way all the while, each begun anew when it ends.
+//! The neighbour has two steps and a sleep of 1 ms, and waits for the disk as every run does. All the while a hostile run is under way, or
+//! `--at-once` so many; each is begun anew when it ends. With `--uploaded` each is of a module that was uploaded just before, and is compiled
+//! first.
 
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
@@ -23,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use guest::{Budget, Guest, guests};
 use house::House;
+use stepwell_core::ids::Digest;
 
 /// As in the binary: what large values cost is what their memory costs.
 #[global_allocator]
@@ -39,8 +42,8 @@ fn main() -> std::io::Result<()> {
 }
 
 async fn measure() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.starts_with(word.as_str()));
+    let asked = Asked::from_args();
+    let wanted = |name: &str| asked.names.is_empty() || asked.names.iter().any(|word| name.starts_with(word.as_str()));
     let house = Arc::new(House::new(Budget::Short).await);
     // The first runs pay for what all later ones find ready.
     let _ = neighbours(&house).await;
@@ -53,8 +56,35 @@ async fn measure() {
     let all = ["both", "runs", "modules"].into_iter().flat_map(guests);
     let large = wanted(LARGE).then(large);
     for guest in all.filter(|guest| wanted(&guest.name)).chain(large) {
-        let (took, hostile) = beside(&house, &guest).await;
+        let (took, hostile) = beside(&house, &guest, &asked).await;
         line(&guest.name, &took, hostile, &quiet);
+    }
+}
+
+/// What the command line asks for.
+struct Asked {
+    names: Vec<String>,
+    /// Hostile runs at once.
+    at_once: usize,
+    /// Each is of a module of its own.
+    uploaded: bool,
+}
+
+impl Asked {
+    fn from_args() -> Self {
+        let mut asked = Self { names: Vec::new(), at_once: 1, uploaded: false };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--at-once" => {
+                    let number = words.next().and_then(|number| number.parse().ok());
+                    asked.at_once = number.expect("--at-once takes a number");
+                }
+                "--uploaded" => asked.uploaded = true,
+                _ => asked.names.push(word),
+            }
+        }
+        asked
     }
 }
 
@@ -82,27 +112,26 @@ async fn neighbours(house: &House) -> Vec<Duration> {
 }
 
 /// The same beside a guest; and how many of its runs ended meanwhile.
-async fn beside(house: &Arc<House>, guest: &Guest) -> (Vec<Duration>, usize) {
+async fn beside(house: &Arc<House>, guest: &Guest, asked: &Asked) -> (Vec<Duration>, usize) {
     let Ok(component) = &guest.component else { return (Vec::new(), 0) };
+    // What is made to be compiled is.
+    let uploaded = asked.uploaded || guest.name == LARGE;
     let over = Arc::new(AtomicBool::new(false));
     let ended = Arc::new(AtomicUsize::new(0));
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    let hostile: Vec<_> = (0..cores)
-        .map(|core| {
+    let hostile: Vec<_> = (1..=asked.at_once)
+        .map(|one| {
             let (house, component) = (house.clone(), component.clone());
             let (over, ended) = (over.clone(), ended.clone());
             tokio::spawn(async move {
-                let mut round = 0;
+                let (mut round, mut digest) = (0, None);
                 while !over.load(Ordering::Relaxed) {
-                    round += 1;
-                    let digest = match house.engine.add_module(unlike(&component, core * 1_000_000 + round)).await {
-                        Ok(module) if module.workflows.len() == 1 => module.digest,
-                        _ => {
-                            ended.fetch_add(1, Ordering::Relaxed);
-                            continue;
-                        }
-                    };
-                    let _ = house.run(&digest).await;
+                    if uploaded || digest.is_none() {
+                        round += 1;
+                        digest = upload(&house, unlike(&component, one * 1_000_000 + round)).await;
+                    }
+                    if let Some(digest) = &digest {
+                        house.run(digest).await;
+                    }
                     ended.fetch_add(1, Ordering::Relaxed);
                 }
             })
@@ -115,6 +144,12 @@ async fn beside(house: &Arc<House>, guest: &Guest) -> (Vec<Duration>, usize) {
         task.await.expect("hostile runs end too");
     }
     (took, count)
+}
+
+/// None where it is refused, as modules are that are hostile by themselves.
+async fn upload(house: &House, component: Vec<u8>) -> Option<Digest> {
+    let module = house.engine.add_module(component).await.ok()?;
+    (module.workflows.len() == 1).then_some(module.digest)
 }
 
 /// The same component by another digest: with a custom section that nobody reads.
