@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Also write everything to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Also draw throughput and latency over the number of runs at once, as SVG.
+    /// Also draw throughput and latency over the number of runs at once, as PNG.
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
     /// Where data directories are made: on a disk, not in memory. Beside the program, by default.

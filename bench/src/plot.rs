@@ -1,22 +1,28 @@
-//! Throughput and latency over the number of runs at once, as a picture that is text: SVG needs neither fonts nor an encoder here.
+//! Throughput and latency over the number of runs at once, as a picture: PNG, with a font that comes along.
 
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use clap::ValueEnum as _;
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::register_font;
+use zune_core::bit_depth::BitDepth;
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::EncoderOptions;
+use zune_png::PngEncoder;
 
 use crate::figures::{Figures, P50, RATE};
 use crate::peer::Peer;
 use crate::report::{Report, Section};
 
+/// In pixels.
 const SIZE: (u32, u32) = (1_400, 700);
 const FONT: &str = "sans-serif";
 /// Stepwell's own lines.
 const OURS: &str = "stepwell";
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
 
 /// A line of the picture.
 struct Series {
@@ -28,7 +34,18 @@ struct Series {
 
 /// Draws the sections that are measured at several numbers of runs at once.
 pub(crate) fn draw(report: &Report, file: &Path) -> Result<()> {
-    let area = SVGBackend::new(file, SIZE).into_drawing_area();
+    register_font(FONT, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT).map_err(|_| failed("its font"))?;
+    let (width, height) = (SIZE.0 as usize, SIZE.1 as usize);
+    let mut pixels = vec![0; width * height * 3];
+    draw_into(report, &mut pixels)?;
+    let options = EncoderOptions::new(width, height, ColorSpace::RGB, BitDepth::Eight);
+    let mut png = Vec::new();
+    PngEncoder::new(&pixels, options).encode(&mut png).map_err(|error| failed(format!("{error:?}")))?;
+    std::fs::write(file, png).with_context(|| format!("{} cannot be written", file.display()))
+}
+
+fn draw_into(report: &Report, pixels: &mut [u8]) -> Result<()> {
+    let area = BitMapBackend::with_buffer(pixels, SIZE).into_drawing_area();
     area.fill(&WHITE).map_err(failed)?;
     let halves = area.split_evenly((1, 2));
     let sections = report.sections().iter().filter(|section| grows(section));
