@@ -6,6 +6,7 @@ use crate::admission::{self, Changing, Gate};
 use crate::errands;
 use crate::error::{Result, StoreError};
 use crate::ledger::{Head, LastEntry, Rows};
+use crate::parts::{Part, is_in_parts};
 use crate::queue::{Begins, Entrant};
 use crate::rows::{Append, Delivered, InboxEvent, NewEvent, NewModule, NewRun, RunKey, Started};
 use crate::status::Status;
@@ -17,6 +18,8 @@ use crate::submit::{is_held, submit};
 pub(crate) enum Write {
     Start(NewRun),
     Append(Append),
+    /// Before the batch that has its entry.
+    Part(Part),
     Event(NewEvent),
     Module(NewModule),
     Submit(Submission),
@@ -99,6 +102,7 @@ pub(crate) fn apply(rows: &mut dyn Rows, heads: &mut Heads, write: &Write) -> st
     match write {
         Write::Start(run) => start(rows, heads, run).map(Reply::Started),
         Write::Append(batch) => append(rows, heads, batch).map(|()| Reply::Appended),
+        Write::Part(part) => keep_part(rows, heads, part).map(|()| Reply::Appended),
         Write::Event(event) => deliver(rows, heads, event).map(Reply::Delivered),
         Write::Module(module) => Ok(Reply::Module(rows.add_module(module)?)),
         Write::Submit(submission) => submit(rows, heads, submission).map(Reply::Kept),
@@ -166,10 +170,7 @@ fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result
     let run = batch.run;
     let mut head = heads.get(rows, run)?.ok_or(Refusal::Rule(StoreError::NoSuchRun(run)))?;
     check(batch, head).map_err(Refusal::Rule)?;
-    if !batch.entries.is_empty() {
-        rows.add_entries(run, head.next_seq, &batch.entries)?;
-        head.next_seq += batch.entries.len() as u64;
-    }
+    add_entries(rows, batch, &mut head)?;
     if batch.reopens {
         errands::reopened(rows, run)?;
     }
@@ -195,6 +196,28 @@ fn append(rows: &mut dyn Rows, heads: &mut Heads, batch: &Append) -> std::result
     }
     heads.set(run, head);
     Ok(())
+}
+
+fn add_entries(rows: &mut dyn Rows, batch: &Append, head: &mut Head) -> Result<()> {
+    let in_parts = |entry: &Vec<u8>| is_in_parts(batch, entry);
+    for entries in batch.entries.chunk_by(|one, next| !in_parts(one) && !in_parts(next)) {
+        match entries {
+            [entry] if in_parts(entry) => rows.add_entry_in_parts(batch.run, head.next_seq, entry)?,
+            entries => rows.add_entries(batch.run, head.next_seq, entries)?,
+        }
+        head.next_seq += entries.len() as u64;
+    }
+    Ok(())
+}
+
+/// What is in the journal is never written over.
+fn keep_part(rows: &mut dyn Rows, heads: &mut Heads, part: &Part) -> std::result::Result<(), Refusal> {
+    let (run, got) = (part.run, part.seq);
+    let head = heads.get(rows, run)?.ok_or(Refusal::Rule(StoreError::NoSuchRun(run)))?;
+    if got < head.next_seq {
+        return Err(Refusal::Rule(StoreError::Conflict { run, expected: head.next_seq, got }));
+    }
+    Ok(rows.add_part(run, got, part.number, &part.bytes)?)
 }
 
 fn check(batch: &Append, head: Head) -> Result<()> {

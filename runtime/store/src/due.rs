@@ -93,11 +93,11 @@ impl Queue {
         self.wanted[lane as usize] || self.closed || self.lanes.records(lane) >= gather.max_records
     }
 
-    /// The next commit of a lane, where there is one.
-    pub(crate) fn take(&mut self, lane: Lane) -> Option<Taken> {
+    /// The next commit of a lane, where there is one. Bulky writes may be alone: nobody has waited lately.
+    pub(crate) fn take(&mut self, lane: Lane, alone: bool) -> Option<Taken> {
         let taken = match lane {
             Lane::Quick => self.lanes.take_quick(),
-            Lane::Bulk => self.lanes.take_bulk(),
+            Lane::Bulk => self.lanes.take_bulk(alone),
         };
         self.wanted[lane as usize] &= self.lanes.records(lane) > 0;
         self.is_shared |= lane == Lane::Quick && taken.is_some();
@@ -138,7 +138,7 @@ mod tests {
         push(&mut queue, 1, 10, now);
         push(&mut queue, 1, 10, now);
         assert_eq!(queue.due(GATHER, now), Due::Commit(Lane::Quick));
-        queue.take(Lane::Quick);
+        queue.take(Lane::Quick, false);
         queue.closed = true;
         assert_eq!(queue.due(GATHER, now), Due::Over);
     }
@@ -156,7 +156,7 @@ mod tests {
             // What bulk rests for has passed.
             let later = now + round * 10 * MS;
             let Due::Commit(lane) = queue.due(GATHER, later) else { panic!("nothing is due") };
-            queue.take(lane);
+            queue.take(lane, false);
             if lane == Lane::Bulk {
                 queue.rest(2 * MS, later);
             }
@@ -171,12 +171,12 @@ mod tests {
         for _ in 0..3 {
             push(&mut queue, 2, 1 << 20, now);
         }
-        queue.take(Lane::Bulk);
+        queue.take(Lane::Bulk, false);
         queue.rest(3 * MS, now);
         assert_eq!(queue.due(GATHER, now), Due::Commit(Lane::Bulk));
         push(&mut queue, 1, 10, now);
-        queue.take(Lane::Quick);
-        queue.take(Lane::Bulk);
+        queue.take(Lane::Quick, false);
+        queue.take(Lane::Bulk, false);
         queue.rest(3 * MS, now);
         assert_eq!(queue.due(GATHER, now), Due::Later(Some(6 * MS)));
         queue.closed = true;
@@ -189,7 +189,7 @@ mod tests {
         push(&mut queue, 1, 10, now);
         push(&mut queue, 1, 1 << 20, now);
         assert_eq!(queue.due(GATHER, now), Due::Commit(Lane::Quick));
-        queue.take(Lane::Quick);
+        queue.take(Lane::Quick, false);
         assert_eq!(queue.due(GATHER, now), Due::Commit(Lane::Bulk));
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Group<L> {
     /// The writer thread waits for the ledger: others leave it to that, which might come to nothing else beside them.
     writer_waits: AtomicBool,
     began: Instant,
-    /// When somebody last waited, in ms since `began`.
+    /// When somebody last waited for a quick write, in ms since `began`.
     waited_ms: AtomicU64,
     stopped: Mutex<Stopped>,
     commits: AtomicU64,
@@ -128,7 +128,9 @@ impl<L: Ledger> Group<L> {
         if settled.has(place.number) {
             return;
         }
-        self.waited_ms.store(self.now_ms(), Ordering::Relaxed);
+        if place.lane == Lane::Quick {
+            self.waited_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
         match self.try_ledger(place.lane) {
             Some(mut ledger) => while !settled.has(place.number) && self.commit(&mut ledger, place.lane) {},
             None => self.call_writer(place),
@@ -239,7 +241,8 @@ impl<L: Ledger> Group<L> {
 
     /// Commits the next writes of a lane in one transaction, and settles them. False where there were none.
     fn commit(&self, applier: &mut Option<Applier<L>>, lane: Lane) -> bool {
-        let Some(taken) = lock(&self.queue).take(lane) else { return false };
+        let alone = !self.is_waited_for();
+        let Some(taken) = lock(&self.queue).take(lane, alone) else { return false };
         self.queued.add(taken.since.elapsed());
         let began = Instant::now();
         let writes = &taken.writes;

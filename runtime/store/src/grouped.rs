@@ -12,6 +12,7 @@ use crate::error::{Result, StoreError};
 use crate::fault::{Fault, planted};
 use crate::group::Group;
 use crate::ledger::Ledger;
+use crate::parts;
 use crate::pending::{Pending, Ticket};
 use crate::queue::Begins;
 use crate::rows::{Append, Delivered, NewEvent, NewModule, NewRun, RunKey, Started};
@@ -70,6 +71,9 @@ impl<L: Ledger> Store for Grouped<L> {
 
     fn append(&self, batch: Append) -> Ticket {
         let run = batch.run;
+        for part in parts::before(&batch) {
+            self.group.enqueue(Write::Part(part), None);
+        }
         Ticket { place: self.group.enqueue(Write::Append(batch), None), run }
     }
 

@@ -35,8 +35,10 @@ const BULKY_BYTES: usize = 96 << 10;
 const BULKY_RECORDS: usize = 500;
 /// A commit of quick writes has so many bytes, and perhaps one write more: what comes later waits for the next.
 const QUICK_BYTES: usize = 512 << 10;
-/// The same of bulky ones. It bounds for how long a quick one waits for others' bulk.
+/// The same of bulky ones, beside quick ones. It bounds for how long those wait for others' bulk.
 const BULK_BYTES: usize = 128 << 10;
+/// The same where nobody has waited lately.
+const ALONE_BYTES: usize = 1 << 20;
 
 pub(crate) struct Queued {
     pub(crate) number: u64,
@@ -78,7 +80,8 @@ impl Lanes {
         let (number, bytes, records) = (self.last_number, write.bytes(), write.records().max(1));
         let run = write.run();
         let follows = run.is_some_and(|run| self.unsettled.contains_key(&run));
-        let lane = if follows || bytes > BULKY_BYTES || records > BULKY_RECORDS { Lane::Bulk } else { Lane::Quick };
+        let bulky = bytes > BULKY_BYTES || records > BULKY_RECORDS || matches!(write, Write::Part(_));
+        let lane = if follows || bulky { Lane::Bulk } else { Lane::Quick };
         if let (Lane::Bulk, Some(run)) = (lane, run) {
             *self.unsettled.entry(run).or_default() += 1;
         }
@@ -96,10 +99,10 @@ impl Lanes {
         self.quick.take(Lane::Quick, QUICK_BYTES, u64::MAX)
     }
 
-    /// The next bulky writes; none while a quick one is before them.
-    pub(crate) fn take_bulk(&mut self) -> Option<Taken> {
+    /// The next bulky writes, more of them where they are alone; none while a quick one is before them.
+    pub(crate) fn take_bulk(&mut self, alone: bool) -> Option<Taken> {
         let before = self.quick.first().map_or(u64::MAX, |first| first.number);
-        self.bulk.take(Lane::Bulk, BULK_BYTES, before)
+        self.bulk.take(Lane::Bulk, if alone { ALONE_BYTES } else { BULK_BYTES }, before)
     }
 
     /// All that waits, in order.
@@ -221,14 +224,14 @@ mod tests {
         assert_eq!(push(&mut lanes, 1, 10), Lane::Bulk);
         assert_eq!(push(&mut lanes, 2, 10), Lane::Quick);
         // The quick one of the same run goes first.
-        assert!(lanes.take_bulk().is_none());
+        assert!(lanes.take_bulk(false).is_none());
         assert_eq!(numbers(&lanes.take_quick().unwrap()), [1, 4]);
-        let taken = lanes.take_bulk().unwrap();
+        let taken = lanes.take_bulk(false).unwrap();
         assert_eq!(numbers(&taken), [2, 3]);
         assert_eq!(push(&mut lanes, 1, 10), Lane::Bulk);
         lanes.settled(Lane::Bulk, &taken.writes);
         assert_eq!(push(&mut lanes, 1, 10), Lane::Bulk);
-        let taken = lanes.take_bulk().unwrap();
+        let taken = lanes.take_bulk(false).unwrap();
         lanes.settled(Lane::Bulk, &taken.writes);
         assert_eq!(push(&mut lanes, 1, 10), Lane::Quick);
     }
@@ -239,8 +242,13 @@ mod tests {
         for bytes in [BULK_BYTES * 3, BULKY_BYTES + 1, BULK_BYTES - BULKY_BYTES - 1, 1] {
             lanes.push(append(1, bytes), None, Instant::now());
         }
-        let commits: Vec<_> = std::iter::from_fn(|| lanes.take_bulk().map(|taken| numbers(&taken))).collect();
+        let commits: Vec<_> = std::iter::from_fn(|| lanes.take_bulk(false).map(|taken| numbers(&taken))).collect();
         assert_eq!(commits, [vec![1], vec![2, 3], vec![4]]);
+        for bytes in [BULK_BYTES, BULK_BYTES, ALONE_BYTES - 2 * BULK_BYTES, BULK_BYTES] {
+            lanes.push(append(1, bytes), None, Instant::now());
+        }
+        let alone: Vec<_> = std::iter::from_fn(|| lanes.take_bulk(true).map(|taken| numbers(&taken))).collect();
+        assert_eq!(alone, [vec![5, 6, 7], vec![8]]);
     }
 
     proptest! {
@@ -260,14 +268,14 @@ mod tests {
                 match what {
                     // One commit is under way at a time.
                     0 => { settle(&mut lanes, &mut under_way, &mut left); under_way.extend(lanes.take_quick()); }
-                    1 => { settle(&mut lanes, &mut under_way, &mut left); under_way.extend(lanes.take_bulk()); }
+                    1 => { settle(&mut lanes, &mut under_way, &mut left); under_way.extend(lanes.take_bulk(false)); }
                     2 => settle(&mut lanes, &mut under_way, &mut left),
                     _ => pushed.push((run, lanes.push(append(run, bytes), None, Instant::now()).number)),
                 }
             }
             loop {
                 settle(&mut lanes, &mut under_way, &mut left);
-                under_way.extend(lanes.take_bulk().or_else(|| lanes.take_quick()));
+                under_way.extend(lanes.take_bulk(false).or_else(|| lanes.take_quick()));
                 if under_way.is_empty() { break; }
             }
             prop_assert!(lanes.is_empty() && lanes.bytes(Lane::Quick) + lanes.bytes(Lane::Bulk) == 0 && lanes.unsettled.is_empty());

@@ -80,6 +80,10 @@ pub trait Rows {
     fn set_unknown(&mut self, run: RunKey, unknown: u32) -> Result<()>;
     /// Adds journal entries, the first of them under this number.
     fn add_entries(&mut self, run: RunKey, first_seq: u64, entries: &[Vec<u8>]) -> Result<()>;
+    /// Keeps a part of an entry that is to come, in the place of one that is there.
+    fn add_part(&mut self, run: RunKey, seq: u64, number: u32, bytes: &[u8]) -> Result<()>;
+    /// Adds an entry whose parts have all been kept.
+    fn add_entry_in_parts(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()>;
     /// Adds a line unless its place is taken.
     fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()>;
     /// Adds a row to the table of timers.

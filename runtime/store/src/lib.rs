@@ -25,6 +25,7 @@ mod lanes;
 pub mod ledger;
 mod links;
 mod memory;
+mod parts;
 mod pending;
 pub mod queue;
 mod rows;

@@ -11,6 +11,7 @@ impl Write {
     pub(crate) fn run(&self) -> Option<RunKey> {
         match self {
             Self::Append(batch) => Some(batch.run),
+            Self::Part(part) => Some(part.run),
             _ => None,
         }
     }
@@ -24,7 +25,7 @@ impl Write {
                 let others = 2 * batch.errands.len() + usize::from(batch.successor.is_some());
                 batch.entries.len() + batch.logs.len() + others + rows.into_iter().filter(|row| *row).count()
             }
-            Self::Event(_) | Self::Module(_) => 1,
+            Self::Part(_) | Self::Event(_) | Self::Module(_) => 1,
             Self::Submit(submission) => submission.actions.iter().map(records_of).sum::<usize>() + 1,
         }
     }
@@ -34,6 +35,7 @@ impl Write {
         match self {
             Self::Start(run) => bytes_of_run(run),
             Self::Append(batch) => bytes_of_append(batch),
+            Self::Part(part) => part.bytes.len(),
             Self::Event(event) => event.payload.len(),
             Self::Module(module) => module.bytes.len(),
             Self::Submit(submission) => bytes_of_submission(submission),

@@ -135,6 +135,14 @@ impl Rows for Noted<'_> {
         self.last = entries.last().map(|entry| kind(entry)).or(self.last);
         self.rows.add_entries(run, first_seq, entries)
     }
+    fn add_part(&mut self, run: RunKey, seq: u64, number: u32, bytes: &[u8]) -> Result<()> {
+        self.kinds.insert("a part of an entry");
+        self.rows.add_part(run, seq, number, bytes)
+    }
+    fn add_entry_in_parts(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
+        self.last = Some(kind(entry));
+        self.rows.add_entry_in_parts(run, seq, entry)
+    }
     fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()> {
         self.kinds.insert("a line of a log");
         self.rows.add_log(run, row)

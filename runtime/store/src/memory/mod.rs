@@ -66,6 +66,8 @@ struct RunState {
     row: RunRow,
     inbox_seen: u64,
     journal: Vec<Vec<u8>>,
+    /// By entry and number.
+    parts: BTreeMap<(u64, u32), Vec<u8>>,
     logs: Vec<LogRow>,
     /// Where in `logs` the line of a place is.
     log_places: BTreeMap<LogPlace, usize>,

@@ -8,6 +8,7 @@ use super::{Mail, RunState, Transaction, inbox_event};
 use crate::error::{Result, StoreError};
 use crate::ledger::{Child, Head, LastEntry, Rows};
 use crate::links::{Link, Links, Reply};
+use crate::parts;
 use crate::queue::QueueRows;
 use crate::rows::{EndedRun, InboxEvent, LogRow, NewEvent, NewModule, NewRun, RunChange, RunKey, RunRow};
 use crate::schedules::Schedule;
@@ -44,6 +45,7 @@ impl Rows for Transaction<'_> {
             row,
             inbox_seen: 0,
             journal: Vec::new(),
+            parts: BTreeMap::new(),
             logs: Vec::new(),
             log_places: BTreeMap::new(),
             inbox: Vec::new(),
@@ -113,6 +115,30 @@ impl Rows for Transaction<'_> {
         journal.extend_from_slice(entries);
         self.on_undo(move |state| state.run_mut(run).map(|found| found.journal.truncate(before)));
         Ok(())
+    }
+
+    fn add_part(&mut self, run: RunKey, seq: u64, number: u32, bytes: &[u8]) -> Result<()> {
+        let place = (seq, number);
+        let before = self.state.run_mut(run)?.parts.insert(place, bytes.to_vec());
+        self.on_undo(move |state| {
+            let parts = &mut state.run_mut(run)?.parts;
+            match before {
+                Some(bytes) => parts.insert(place, bytes),
+                None => parts.remove(&place),
+            };
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn add_entry_in_parts(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
+        let kept = &self.state.run_mut(run)?.parts;
+        let parts = (0..parts::count(entry)).filter_map(|number| kept.get(&(seq, number)));
+        let whole: Vec<u8> = parts.flatten().copied().collect();
+        if whole != entry {
+            return Err(StoreError::Internal(format!("parts of entry {seq} of run {run} were not kept before it")));
+        }
+        self.add_entries(run, seq, &[whole])
     }
 
     fn add_log(&mut self, run: RunKey, row: &LogRow) -> Result<()> {

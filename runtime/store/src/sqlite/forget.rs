@@ -114,7 +114,7 @@ fn execute(connection: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<
 }
 
 /// For each table: what empties its last row, and what takes rows away, the latest first. What is left of a journal is a beginning.
-pub(super) const TABLES: [(Option<&str>, &str); 3] = [
+pub(super) const TABLES: [(Option<&str>, &str); 4] = [
     (None, "DELETE FROM logs WHERE rowid IN (SELECT rowid FROM logs WHERE run = ?1 LIMIT ?2)"),
     (
         Some(
@@ -123,9 +123,10 @@ pub(super) const TABLES: [(Option<&str>, &str); 3] = [
         ),
         "DELETE FROM inbox WHERE rowid IN (SELECT rowid FROM inbox WHERE run = ?1 ORDER BY number DESC LIMIT ?2)",
     ),
+    (None, "DELETE FROM parts WHERE rowid IN (SELECT rowid FROM parts WHERE run = ?1 LIMIT ?2)"),
     (
         Some(
-            "UPDATE journal SET run = 0, seq = rowid, entry = x''
+            "UPDATE journal SET run = 0, seq = rowid, entry = x'', in_parts = NULL
              WHERE run = ?1 AND rowid = (SELECT max(rowid) FROM journal)",
         ),
         "DELETE FROM journal WHERE rowid IN (SELECT rowid FROM journal WHERE run = ?1 ORDER BY seq DESC LIMIT ?2)",

@@ -17,6 +17,7 @@ mod lock;
 mod mark;
 mod operated;
 mod outcome;
+mod parts;
 #[cfg(test)]
 mod plans;
 mod pool;

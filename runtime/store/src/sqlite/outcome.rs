@@ -14,7 +14,7 @@ const PLACE: char = '\u{1}';
 /// The outcome of a row of `runs`. A place at which nothing is stays as it is.
 pub(super) const OUTCOME: &str = "CASE WHEN substr(outcome, 1, 1) = char(1) THEN coalesce(
         (SELECT CAST(substr(entry, json_extract(substr(outcome, 2), '$[1]'), json_extract(substr(outcome, 2), '$[2]')) AS TEXT)
-            FROM journal WHERE journal.run = runs.id AND seq = json_extract(substr(outcome, 2), '$[0]')),
+            FROM whole_journal AS journal WHERE journal.run = runs.id AND seq = json_extract(substr(outcome, 2), '$[0]')),
         outcome) ELSE outcome END";
 
 /// The outcome's place in an entry, if it has one.

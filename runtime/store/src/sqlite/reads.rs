@@ -9,6 +9,7 @@ use stepwell_core::ids::{Digest, RunId};
 
 use super::client_reads::module_row;
 use super::outcome::{OUTCOME, found};
+use super::parts;
 use super::pool::Pool;
 use super::queue::turn_of;
 use super::rows::{inbox_event, signed, tags_of, unsigned};
@@ -48,8 +49,13 @@ impl Reads for SqliteReads {
     }
 
     fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>> {
-        let sql = "SELECT seq, entry FROM journal WHERE run = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3";
-        let entries = self.0.query(|connection| all(connection, sql, params![run, signed(from), limit], entry))?;
+        let sql = format!("SELECT {} FROM journal WHERE run = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3", parts::COLUMNS);
+        let entries = self.0.query(|connection| {
+            // One transaction, so that the parts of an entry are there as long as it is.
+            let transaction = connection.unchecked_transaction()?;
+            let rows = all(&transaction, &sql, params![run, signed(from), limit], parts::row)?;
+            rows.into_iter().map(|row| parts::whole(&transaction, run, row)).collect::<Result<Vec<_>>>()
+        })?;
         match (from..).zip(&entries).find(|(expected, (seq, _))| seq != expected) {
             Some((missing, _)) => Err(StoreError::Corrupt(format!("entry {missing} of run {run} is missing"))),
             None => Ok(entries),
@@ -167,12 +173,14 @@ pub(super) fn unfinished_sql() -> String {
 
 /// A run's entries, from the first on.
 pub(super) fn journal(connection: &Connection, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
-    let mut statement = connection.prepare_cached("SELECT seq, entry FROM journal WHERE run = ?1 ORDER BY seq")?;
+    let sql = format!("SELECT {} FROM journal WHERE run = ?1 ORDER BY seq", parts::COLUMNS);
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([run])?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
-        let (seq, entry) = entry(row)
+        let row = parts::row(row)
             .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
+        let (seq, entry) = parts::whole(connection, run, row)?;
         if seq != entries.len() as u64 {
             return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
         }
@@ -274,10 +282,6 @@ fn links_of(text: &str) -> Result<Links> {
         first: first.map(RunId::new),
         last: last.map(RunId::new),
     })
-}
-
-fn entry(row: &Row<'_>) -> rusqlite::Result<(u64, Vec<u8>)> {
-    Ok((unsigned(row.get(0)?), row.get(1)?))
 }
 
 fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use stepwell_core::ids::{Digest, RunId};
 
 use super::outcome::{self, OUTCOME, found};
+use super::parts;
 use super::queue::Queue;
 use super::reads::all;
 use super::{client_reads, forget, schedules};
@@ -173,6 +174,16 @@ impl Rows for SqliteRows<'_> {
                 seq += 1;
             }
         }
+        Ok(())
+    }
+
+    fn add_part(&mut self, run: RunKey, seq: u64, number: u32, bytes: &[u8]) -> Result<()> {
+        self.execute(parts::ADD, params![run, signed(seq), number, bytes])?;
+        Ok(())
+    }
+
+    fn add_entry_in_parts(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
+        self.added += parts::add_entry(self.connection, run, seq, entry)? as u64;
         Ok(())
     }
 

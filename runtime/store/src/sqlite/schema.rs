@@ -7,12 +7,14 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::epochs::EPOCHS;
 use super::links::LINKED;
 use super::operated::{NEEDED, OPERATED};
+use super::parts::PARTED;
 use super::queue::LIMITED;
 use super::schedules::SCHEDULED;
 use crate::error::{Result, StoreError};
 
 /// Number n brings a database of version n to n + 1. Since 10 an outcome may be a place in the journal (see `outcome`).
-const MIGRATIONS: &[&str] = &[FIRST, SERVED, OPERATED, RETRIED, LINKED, EPOCHS, SCHEDULED, RERAN, LIMITED, NEEDED];
+const MIGRATIONS: &[&str] =
+    &[FIRST, SERVED, OPERATED, RETRIED, LINKED, EPOCHS, SCHEDULED, RERAN, LIMITED, NEEDED, PARTED];
 
 /// Refuses a database that a newer version has written, before anything is done to it.
 pub(super) fn refuse_newer(connection: &Connection) -> Result<()> {

@@ -11,6 +11,7 @@ mod memory;
 mod others;
 mod others_again;
 mod outcomes;
+mod parts;
 mod planted;
 mod schedules;
 mod sqlite;
