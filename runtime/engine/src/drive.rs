@@ -1,5 +1,7 @@
 //! Taking a run up: from its journal to a task that drives it.
 
+use std::sync::Arc;
+
 use stepwell_core::error::{Code, Error, Retryability};
 use stepwell_core::journal::entry::RunOutcome;
 use stepwell_core::run::{Granted, Machine, Mode};
@@ -151,6 +153,8 @@ impl Taken {
             in_flight: InFlight::default(),
             others: Vec::new(),
             workflows: None,
+            lengths: Arc::default(),
+            slices: 0,
             run_key: row.run_key.clone(),
             tags: row.tags.clone(),
             event: None,

@@ -37,7 +37,8 @@ use crate::commands::Handle;
 use crate::effects::{InFlight, Leave};
 use crate::engine::Engine;
 use crate::fault::{Fault, planted};
-use crate::long::come_back;
+use crate::lengths::TurnLengths;
+use crate::long::{come_back, give_way_over_there, go_over};
 use crate::points::Moment;
 use crate::ready::Stands;
 use crate::slice::Slice;
@@ -82,8 +83,12 @@ pub(crate) enum End {
 
 /// A turn that is under way when its attempt is closed may end by itself within this: an interrupt costs the whole instance.
 const GRACE_MS: u64 = 50;
+/// After so many slices without a wait a run is a busy one.
+const BUSY_SLICES: u32 = 4;
 /// A turn that leaves more than this to be carried out keeps its thread for long.
 const MUCH_OUTPUT: usize = 1_000;
+/// So does one whose result is longer, in bytes.
+const MUCH_BYTES: usize = 64 << 10;
 /// What a body has to come to its end when it is told that its attempt was closed.
 const EXPIRED_GRACE_MS: u64 = 1_000;
 
@@ -116,6 +121,10 @@ pub(crate) struct Driver {
     pub(crate) others: Vec<Other>,
     /// Of its module, once an instance was needed.
     pub(crate) workflows: Option<Arc<Vec<Definition>>>,
+    /// Of its module's turns.
+    pub(crate) lengths: Arc<TurnLengths>,
+    /// Slices that it has used up one after the other, without waiting for anything.
+    pub(crate) slices: u32,
     /// Its run key and tags, for the run that goes on for it.
     pub(crate) run_key: Option<String>,
     pub(crate) tags: Vec<(String, String)>,
@@ -145,7 +154,13 @@ impl Driver {
             if slice.is_over() {
                 // Others may take their time.
                 self.writing.hand_over_any(real_now_ms());
-                slice.give_way().await;
+                self.slices = self.slices.saturating_add(1);
+                if self.is_busy() {
+                    give_way_over_there().await;
+                    slice = Slice::begin();
+                } else {
+                    slice.give_way().await;
+                }
             }
             if let Some(end) = self.end.take() {
                 // Whoever takes the run up next reads its journal from the disk. What could not be written there has not happened.
@@ -192,8 +207,21 @@ impl Driver {
         }
     }
 
+    /// Whether it has been at work for so long, beside others who wait, that it goes on where it does not keep them waiting.
+    fn is_busy(&self) -> bool {
+        self.slices >= BUSY_SLICES && self.writing.store().is_waited_for()
+    }
+
+    /// Whether its next turn is likely to keep others waiting for long.
+    fn is_heavy(&self) -> bool {
+        self.is_busy() || self.lengths.are_long() && self.writing.store().is_waited_for()
+    }
+
     /// One turn of the guest, with timers and messages beside it, and what comes of it.
     async fn turn(&mut self) {
+        if self.is_heavy() {
+            go_over().await;
+        }
         let deadline = self.turn_deadline();
         let event = self.event.take();
         let Some(mut invocation) = self.invocation.take() else { return };
@@ -201,6 +229,7 @@ impl Driver {
         // The attempt whose turn this is was closed, by a cancel for instance: its body need not run on.
         let mut voided =
             self.shared.lock().machine.turn_is_void().then(|| real_now_ms().saturating_add(EXPIRED_GRACE_MS));
+        let began = Instant::now();
         let end = {
             let mut turn = std::pin::pin!(invocation.turn(event, deadline));
             loop {
@@ -229,9 +258,12 @@ impl Driver {
                 }
             }
         };
+        self.lengths.add(began.elapsed());
+        // The instance stays only where it can be told something. What it leaves behind may be much memory.
+        let quiet = matches!(end, TurnEnd::Quiet).then_some(invocation);
         // Much that is to be written is made ready where nobody waits for that.
-        let much = self.shared.lock().machine.output_count() > MUCH_OUTPUT;
-        if !much {
+        let much = self.shared.lock().machine.output_count() > MUCH_OUTPUT || is_large(&end);
+        if !much && !self.is_busy() {
             come_back().await;
         }
         let input = match end {
@@ -244,12 +276,11 @@ impl Driver {
         if matches!(input, Input::Quiet) && self.points().drops_here() && self.can_be_dropped() {
             return;
         }
-        // The instance stays only where it can be told something.
-        if matches!(input, Input::Quiet) {
-            self.invocation = Some(invocation);
-        }
+        self.invocation = quiet;
         self.handle(input);
-        come_back().await;
+        if !self.is_busy() {
+            come_back().await;
+        }
     }
 
     fn turn_deadline(&self) -> TurnDeadline {
@@ -265,6 +296,7 @@ impl Driver {
 
     /// Waits for a message or for time, and asks what is to be done then.
     async fn wait(&mut self) {
+        self.slices = 0;
         self.writing.hand_over_any(real_now_ms());
         let due = self.due();
         tokio::select! {
@@ -444,6 +476,11 @@ impl Driver {
             self.tell_others(ticket);
         }
     }
+}
+
+/// Whether a turn's end has a large value to be written.
+fn is_large(end: &TurnEnd) -> bool {
+    matches!(end, TurnEnd::Returned(Ok(result)) if result.len() > MUCH_BYTES)
 }
 
 /// Until a real time, or for ever.

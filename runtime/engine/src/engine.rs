@@ -21,7 +21,7 @@ use crate::effects::{store_error, unread};
 use crate::fault::{Fault, planted};
 use crate::later::Later;
 use crate::long::LongTurns;
-use crate::modules::{Loaded, Modules};
+use crate::modules::{Loaded, Modules, On};
 use crate::reach::Reach;
 use crate::rest::Rest;
 use crate::settings::Settings;
@@ -271,12 +271,16 @@ impl Engine {
             Ok(bytes) => bytes.ok_or_else(|| absent().never_retried()),
             Err(error) => Err(store_error(&error)),
         };
-        self.0.modules.load((&self.0.host, self.long()), self.settings(), digest, bytes).await
+        self.0.modules.load(self.on(), self.settings(), digest, bytes).await
     }
 
     /// A module that is not in the store yet, compiled.
     pub(crate) async fn inspected(&self, digest: &Digest, bytes: Vec<u8>) -> Result<Loaded, Error> {
-        self.0.modules.load((&self.0.host, self.long()), self.settings(), digest, || Ok(bytes)).await
+        self.0.modules.load(self.on(), self.settings(), digest, || Ok(bytes)).await
+    }
+
+    fn on(&self) -> On<'_> {
+        On { host: &self.0.host, long: self.long(), beside: self.store().is_waited_for() }
     }
 
     /// The run's machine, as its journal has it.

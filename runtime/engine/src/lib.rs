@@ -15,6 +15,7 @@ mod engine;
 pub mod fault;
 mod last;
 mod later;
+mod lengths;
 mod long;
 mod modules;
 mod points;

@@ -97,6 +97,20 @@ impl Drop for LongTurns {
     }
 }
 
+/// Goes over to the threads for long turns: what is to be done next is likely to be long.
+pub(crate) async fn go_over() {
+    if !OVER_THERE.get() {
+        GOES_OVER.set(true);
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The same, and lets others there run: for what is to go on there.
+pub(crate) async fn give_way_over_there() {
+    GOES_OVER.set(true);
+    tokio::task::yield_now().await;
+}
+
 /// Leaves the threads for long turns, if this is one: what is to be done next keeps others waiting, as a commit does.
 pub(crate) async fn come_back() {
     if OVER_THERE.get() {
@@ -106,6 +120,8 @@ pub(crate) async fn come_back() {
 
 thread_local! {
     static OVER_THERE: Cell<bool> = const { Cell::new(false) };
+    /// What is being polled wants to go over.
+    static GOES_OVER: Cell<bool> = const { Cell::new(false) };
 }
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -113,20 +129,20 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// A future that is polled in two places, one at a time. It ends with this, wherever it is.
 struct Carried<T>(Arc<Mutex<Option<Boxed<T>>>>);
 
-/// What comes of a poll, and whether the future computes on.
+/// What comes of a poll, and whether the future computes on, or is about to.
 fn poll<T>(
     carried: &Mutex<Option<Boxed<T>>>,
     computes: fn() -> bool,
     context: &mut Context<'_>,
 ) -> (Poll<Option<T>>, bool) {
     // What another did on this thread is of no interest.
-    let _ = computes();
+    let _ = (computes(), GOES_OVER.take());
     let polled = match &mut *lock(carried) {
         Some(future) => future.as_mut().poll(context).map(Some),
         // Nobody waits for it any more.
         None => Poll::Ready(None),
     };
-    (polled, computes())
+    (polled, GOES_OVER.take() | computes())
 }
 
 fn lock<T>(carried: &Mutex<Option<Boxed<T>>>) -> MutexGuard<'_, Option<Boxed<T>>> {
@@ -193,6 +209,25 @@ mod tests {
             where_it_was
         });
         assert_eq!(carried.await, [false, true, true, false, false, false, false]);
+    }
+
+    #[tokio::test]
+    async fn what_is_likely_to_be_long_begins_over_there() {
+        let long = long_turns();
+        let carried = long.carry(async {
+            let mut where_it_was = vec![over_there()];
+            for _ in 0..2 {
+                go_over().await;
+                where_it_was.push(over_there());
+                // It is there already.
+                go_over().await;
+                where_it_was.push(over_there());
+                come_back().await;
+                where_it_was.push(over_there());
+            }
+            where_it_was
+        });
+        assert_eq!(carried.await, [false, true, true, false, true, true, false]);
     }
 
     /// Says when it is dropped.

@@ -18,7 +18,8 @@ use stepwell_host::{Host, Module, ModuleError, TurnDeadline};
 use tokio::sync::{OnceCell, oneshot};
 
 use crate::last::go_last;
-use crate::long::LongTurns;
+use crate::lengths::TurnLengths;
+use crate::long::{LongTurns, go_over};
 use crate::settings::Settings;
 
 /// A module that can be run, and the workflows that it has.
@@ -26,6 +27,17 @@ use crate::settings::Settings;
 pub(crate) struct Loaded {
     pub(crate) module: Module,
     pub(crate) workflows: Arc<Vec<Definition>>,
+    /// Of its turns, in this process.
+    pub(crate) lengths: Arc<TurnLengths>,
+}
+
+/// What a module is made ready on.
+#[derive(Clone, Copy)]
+pub(crate) struct On<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) long: &'a LongTurns,
+    /// Others are at work: not all cores are for this.
+    pub(crate) beside: bool,
 }
 
 /// Modules that are kept ready. Others are read from the folder of compiled modules when they are needed again; runs that are live
@@ -48,7 +60,7 @@ impl Modules {
     /// Reads a module, compiles it and asks it what it has: once, however many ask for it at the same time.
     pub(crate) async fn load(
         &self,
-        on: (&Host, &LongTurns),
+        on: On<'_>,
         settings: &Settings,
         digest: &Digest,
         bytes: impl FnOnce() -> Result<Vec<u8>, Error>,
@@ -85,19 +97,25 @@ impl Modules {
     }
 }
 
-async fn load((host, long): (&Host, &LongTurns), bytes: Vec<u8>, settings: &Settings) -> Result<Loaded, Error> {
-    let module = compile(host, bytes, settings.compile_limit).await?;
+async fn load(on: On<'_>, bytes: Vec<u8>, settings: &Settings) -> Result<Loaded, Error> {
+    let On { host, long, beside } = on;
+    let module = compile(host, bytes, beside, settings.compile_limit).await?;
     let deadline = TurnDeadline { budget: settings.workflow_turn, at: None };
     let (described, host) = (module.clone(), host.clone());
-    let workflows = long.carry(async move { described.describe(&host, deadline).await }).await;
+    let describing = async move {
+        // What a module says of itself may be much, and there is no hurry.
+        go_over().await;
+        described.describe(&host, deadline).await
+    };
+    let workflows = long.carry(describing).await;
     let workflows = workflows.map_err(|error| error.to_error())?;
     check(&workflows)?;
-    Ok(Loaded { module, workflows: Arc::new(workflows) })
+    Ok(Loaded { module, workflows: Arc::new(workflows), lengths: Arc::default() })
 }
 
 /// Compiles on a thread of its own. There is no way to stop it: a module that takes too long is refused, and the thread, on which
 /// nobody waits, comes to its end or goes with the process.
-async fn compile(host: &Host, bytes: Vec<u8>, limit: Duration) -> Result<Module, Error> {
+async fn compile(host: &Host, bytes: Vec<u8>, beside: bool, limit: Duration) -> Result<Module, Error> {
     let (done, compiled) = oneshot::channel();
     let host = host.clone();
     let thread = thread::Builder::new().name("compiler".to_owned());
@@ -105,7 +123,7 @@ async fn compile(host: &Host, bytes: Vec<u8>, limit: Duration) -> Result<Module,
     thread
         .spawn(move || {
             go_last();
-            let _ = done.send(host.compile(&bytes));
+            let _ = done.send(if beside { host.compile_beside(&bytes) } else { host.compile(&bytes) });
         })
         .map_err(|error| internal(format!("no thread to compile on: {error}")))?;
     // What it waits for others has its own limit.

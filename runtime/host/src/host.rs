@@ -1,7 +1,7 @@
 //! The host: wasmtime's engines, the places in the pool, the cache of compiled modules and the epochs' ticker.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ struct Inner {
     settings: HostSettings,
     pool: Option<Pool>,
     on_demand: Ground,
+    /// Once something was compiled beside others.
+    aside: OnceLock<Engine>,
     cache: Option<Cache>,
     memory: Arc<Memory>,
     compilers: Compilers,
@@ -70,6 +72,7 @@ impl Host {
             settings,
             pool,
             on_demand,
+            aside: OnceLock::new(),
             cache,
             memory,
             compilers: Compilers::default(),
@@ -97,6 +100,14 @@ impl Host {
 
     pub(crate) fn on_demand(&self) -> &Ground {
         &self.0.on_demand
+    }
+
+    /// Compiles on one thread.
+    pub(crate) fn aside(&self) -> wasmtime::Result<&Engine> {
+        match self.0.aside.get() {
+            Some(engine) => Ok(engine),
+            None => settings::aside_engine().map(|engine| self.0.aside.get_or_init(|| engine)),
+        }
     }
 
     /// Waits until a module may be compiled, on a thread that no run is driven on. `None` where others take too long.

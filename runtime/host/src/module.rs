@@ -98,13 +98,27 @@ impl Host {
     /// # Errors
     /// When the bytes are no module that can be run here, with the reason for its author.
     pub fn compile(&self, bytes: &[u8]) -> Result<Module, ModuleError> {
+        self.compile_on(bytes, Ok(&self.on_demand().engine))
+    }
+
+    /// [`Host::compile`] where others are at work: on one thread, whatever cores there are.
+    ///
+    /// # Errors
+    /// See [`Host::compile`].
+    pub fn compile_beside(&self, bytes: &[u8]) -> Result<Module, ModuleError> {
+        self.compile_on(bytes, self.aside())
+    }
+
+    /// With this engine: code is the same for all.
+    fn compile_on(&self, bytes: &[u8], engine: wasmtime::Result<&Engine>) -> Result<Module, ModuleError> {
+        let engine = engine.map_err(|e| ModuleError::Host(format!("{e:#}")))?;
         let max = self.settings().module_bytes;
         if bytes.len() > max {
             return Err(ModuleError::TooLarge { bytes: bytes.len(), max });
         }
         check_kind(bytes)?;
         let digest = Digest::of(bytes);
-        let component = self.component(&digest, bytes)?;
+        let component = self.component(&digest, bytes, engine)?;
         let pooled = self.pool().filter(|pool| Engine::same(&pool.ground.engine, component.engine()));
         let ground = pooled.map_or(self.on_demand(), |pool| &pool.ground);
         let pre = link(ground, &component)?;
@@ -117,7 +131,7 @@ impl Host {
     }
 
     /// The compiled component: for the pool if it fits there, else to be instantiated on demand.
-    fn component(&self, digest: &Digest, bytes: &[u8]) -> Result<Component, ModuleError> {
+    fn component(&self, digest: &Digest, bytes: &[u8], engine: &Engine) -> Result<Component, ModuleError> {
         if let Some(component) = self.kept(digest) {
             return Ok(component);
         }
@@ -127,8 +141,6 @@ impl Host {
         if let Some(component) = self.kept(digest) {
             return Ok(component);
         }
-        // Code is the same for both engines.
-        let engine = &self.on_demand().engine;
         let compiled = engine.precompile_component(bytes).map_err(|e| ModuleError::Invalid(format!("{e:#}")))?;
         if let Some(cache) = self.cache() {
             cache.write(digest, &compiled);

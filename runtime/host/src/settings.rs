@@ -67,6 +67,13 @@ pub(crate) fn on_demand_engine() -> wasmtime::Result<Engine> {
     Engine::new(&config())
 }
 
+/// One that only compiles, for those two, on one thread. How many threads compile makes no difference to what comes of it.
+pub(crate) fn aside_engine() -> wasmtime::Result<Engine> {
+    let mut config = config();
+    config.parallel_compilation(false);
+    Engine::new(&config)
+}
+
 /// The engine whose instances come from the pool.
 pub(crate) fn pooled_engine(settings: &HostSettings) -> wasmtime::Result<Engine> {
     let mut config = config();

@@ -175,6 +175,7 @@ impl Driver {
         };
         self.module = Some(loaded.module.clone());
         self.workflows = Some(loaded.workflows.clone());
+        self.lengths = loaded.lengths.clone();
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use super::{Driver, End};
 use crate::clock::real_now_ms;
 use crate::effects::store_error;
 use crate::fault::{Fault, planted};
+use crate::long::come_back;
 use crate::points::Moment;
 use crate::watch::RunEvent;
 
@@ -149,6 +150,8 @@ impl Driver {
     /// Waits until everything handed over is on disk.
     pub(super) async fn durable(&mut self) -> bool {
         let Some(ticket) = self.writing.hand_over_any(real_now_ms()) else { return true };
+        // Whoever waits may commit for all.
+        come_back().await;
         match self.engine.store().durable(ticket).await {
             Ok(()) => true,
             Err(error) => {
