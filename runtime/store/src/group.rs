@@ -166,7 +166,7 @@ impl<L: Ledger> Group<L> {
 
     /// Whether the batch was kept. Only after it has settled.
     pub(crate) fn verdict(&self, ticket: Ticket) -> Result<()> {
-        lock(&self.stopped).check(ticket.run, ticket.place.number)
+        lock(&self.stopped).check_all(ticket.run, (ticket.first, ticket.place.number))
     }
 
     /// Takes batches of a stopped run again, from the next one on.
@@ -250,7 +250,11 @@ impl<L: Ledger> Group<L> {
             None => writes.iter().map(|_| Err(StoreError::Closed)).collect(),
             Some(applier) => {
                 // A panic must not leave anybody waiting for ever: it is a failed commit like any other.
-                let attempt = catch_unwind(AssertUnwindSafe(|| self.commit_all(applier, writes)));
+                let attempt = catch_unwind(AssertUnwindSafe(|| {
+                    let outcomes = self.commit_all(applier, writes);
+                    forget_parts(applier, writes, &outcomes);
+                    outcomes
+                }));
                 attempt.unwrap_or_else(|_| {
                     applier.heads.clear();
                     fail(writes, &StoreError::Internal("a panic while committing".into()))
@@ -357,6 +361,31 @@ impl<L: Ledger> Group<L> {
             }
         }
         self.settled[lane as usize].move_to(last);
+    }
+}
+
+/// Parts of an entry that will not come are taken away: on a full disk they would have what little is left.
+fn forget_parts<L: Ledger>(applier: &mut Applier<L>, writes: &[Queued], outcomes: &Outcomes) {
+    let failed = writes.iter().zip(outcomes).filter(|(queued, outcome)| {
+        // What is behind a failure has been written no more.
+        queued.write.has_parts() && matches!(outcome, Err(error) if !matches!(error, StoreError::Stopped { .. }))
+    });
+    let runs: Vec<RunKey> = failed.filter_map(|(queued, _)| queued.write.run()).collect();
+    if runs.is_empty() {
+        return;
+    }
+    let Applier { ledger, heads } = applier;
+    let forgotten = ledger.transaction(&mut |rows| {
+        for run in &runs {
+            if let Some(head) = heads.get(rows, *run)? {
+                rows.forget_parts(*run, head.next_seq)?;
+            }
+        }
+        Ok(())
+    });
+    if let Err(error) = forgotten {
+        heads.clear();
+        tracing::debug!(%error, "parts of an entry that did not come stay until their run goes, or writes them over");
     }
 }
 

@@ -71,10 +71,13 @@ impl<L: Ledger> Store for Grouped<L> {
 
     fn append(&self, batch: Append) -> Ticket {
         let run = batch.run;
+        let mut first = None;
         for part in parts::before(&batch) {
-            self.group.enqueue(Write::Part(part), None);
+            let place = self.group.enqueue(Write::Part(part), None);
+            first.get_or_insert(place.number);
         }
-        Ticket { place: self.group.enqueue(Write::Append(batch), None), run }
+        let place = self.group.enqueue(Write::Append(batch), None);
+        Ticket { place, first: first.unwrap_or(place.number), run }
     }
 
     fn durable(&self, ticket: Ticket) -> Pending<()> {

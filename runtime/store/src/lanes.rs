@@ -205,6 +205,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::parts::Part;
     use crate::rows::Append;
 
     fn append(run: RunKey, bytes: usize) -> Write {
@@ -234,6 +235,19 @@ mod tests {
         let taken = lanes.take_bulk(false).unwrap();
         lanes.settled(Lane::Bulk, &taken.writes);
         assert_eq!(push(&mut lanes, 1, 10), Lane::Quick);
+    }
+
+    #[test]
+    fn parts_are_bulky_however_short_and_their_entry_follows_them() {
+        let mut lanes = Lanes::default();
+        let mut push = |write| lanes.push(write, None, Instant::now()).lane;
+        for number in 0..2 {
+            let part = Part { run: 1, seq: 5, number, bytes: vec![0; 10] };
+            assert_eq!(push(Write::Part(part)), Lane::Bulk);
+        }
+        assert_eq!((push(append(1, 10)), push(append(2, 10))), (Lane::Bulk, Lane::Quick));
+        assert_eq!(numbers(&lanes.take_quick().unwrap()), [4]);
+        assert_eq!(numbers(&lanes.take_bulk(false).unwrap()), [1, 2, 3]);
     }
 
     #[test]

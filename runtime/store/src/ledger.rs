@@ -82,6 +82,8 @@ pub trait Rows {
     fn add_entries(&mut self, run: RunKey, first_seq: u64, entries: &[Vec<u8>]) -> Result<()>;
     /// Keeps a part of an entry that is to come, in the place of one that is there.
     fn add_part(&mut self, run: RunKey, seq: u64, number: u32, bytes: &[u8]) -> Result<()>;
+    /// Takes away the parts of entries that have not come, which are those from this number on.
+    fn forget_parts(&mut self, run: RunKey, from: u64) -> Result<()>;
     /// Adds an entry whose parts have all been kept.
     fn add_entry_in_parts(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()>;
     /// Adds a line unless its place is taken.

@@ -15,6 +15,8 @@ use crate::rows::RunKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
     pub(crate) place: Place,
+    /// The number of the first of its parts, or its own.
+    pub(crate) first: u64,
     pub(crate) run: RunKey,
 }
 

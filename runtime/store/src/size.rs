@@ -3,6 +3,7 @@
 
 use crate::apply::Write;
 use crate::links::{Errand, Successor};
+use crate::parts::is_in_parts;
 use crate::rows::{Append, LogRow, NewRun, RunKey};
 use crate::submission::{Action, Submission};
 
@@ -13,6 +14,15 @@ impl Write {
             Self::Append(batch) => Some(batch.run),
             Self::Part(part) => Some(part.run),
             _ => None,
+        }
+    }
+
+    /// Whether it is a part of an entry, or has one that is in parts.
+    pub(crate) fn has_parts(&self) -> bool {
+        match self {
+            Self::Part(_) => true,
+            Self::Append(batch) => batch.entries.iter().any(|entry| is_in_parts(batch, entry)),
+            _ => false,
         }
     }
 

@@ -25,12 +25,17 @@ impl Loss {
 }
 
 impl Stopped {
-    /// Whether the batch is lost, and why: its own error for the one that stopped the run, `Stopped` for those behind it.
+    /// Whether the write is lost, and why: its own error for the one that stopped the run, `Stopped` for those behind it.
     pub(crate) fn check(&self, run: RunKey, number: u64) -> Result<()> {
+        self.check_all(run, (number, number))
+    }
+
+    /// The same for a batch whose parts are at places before its own, from the first of them to its own.
+    pub(crate) fn check_all(&self, run: RunKey, (first, number): (u64, u64)) -> Result<()> {
         let losses = self.0.get(&run).map_or(&[][..], Vec::as_slice);
         match losses.iter().find(|loss| loss.covers(number)) {
             None => Ok(()),
-            Some(loss) if loss.from == number => Err(loss.cause.clone()),
+            Some(loss) if loss.from >= first => Err(loss.cause.clone()),
             Some(loss) => Err(StoreError::Stopped { run, cause: Box::new(loss.cause.clone()) }),
         }
     }
@@ -71,6 +76,9 @@ mod tests {
         let behind = StoreError::Stopped { run: 1, cause: Box::new(StoreError::Closed) };
         assert_eq!(stopped.check(1, 6), Err(behind));
         assert_eq!(stopped.check(2, 6), Ok(()));
+        // The cause is a part's of its own.
+        assert_eq!(stopped.check_all(1, (4, 8)), Err(StoreError::Closed));
+        assert!(matches!(stopped.check_all(1, (6, 8)), Err(StoreError::Stopped { .. })));
 
         stopped.recover(1, 8);
         assert!(stopped.check(1, 7).is_err());

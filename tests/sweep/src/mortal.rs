@@ -139,6 +139,9 @@ impl Rows for Noted<'_> {
         self.kinds.insert("a part of an entry");
         self.rows.add_part(run, seq, number, bytes)
     }
+    fn forget_parts(&mut self, run: RunKey, from: u64) -> Result<()> {
+        self.rows.forget_parts(run, from)
+    }
     fn add_entry_in_parts(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
         self.last = Some(kind(entry));
         self.rows.add_entry_in_parts(run, seq, entry)

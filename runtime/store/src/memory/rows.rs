@@ -131,6 +131,12 @@ impl Rows for Transaction<'_> {
         Ok(())
     }
 
+    fn forget_parts(&mut self, run: RunKey, from: u64) -> Result<()> {
+        let mut forgotten = self.state.run_mut(run)?.parts.split_off(&(from, 0));
+        self.on_undo(move |state| state.run_mut(run).map(|found| found.parts.append(&mut forgotten)));
+        Ok(())
+    }
+
     fn add_entry_in_parts(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
         let kept = &self.state.run_mut(run)?.parts;
         let parts = (0..parts::count(entry)).filter_map(|number| kept.get(&(seq, number)));

@@ -182,6 +182,11 @@ impl Rows for SqliteRows<'_> {
         Ok(())
     }
 
+    fn forget_parts(&mut self, run: RunKey, from: u64) -> Result<()> {
+        self.execute("DELETE FROM parts WHERE run = ?1 AND seq >= ?2", [run, signed(from)])?;
+        Ok(())
+    }
+
     fn add_entry_in_parts(&mut self, run: RunKey, seq: u64, entry: &[u8]) -> Result<()> {
         self.added += parts::add_entry(self.connection, run, seq, entry)? as u64;
         Ok(())

@@ -13,7 +13,7 @@ for_each_store!(
     a_child_that_has_succeeded_with_much_is_told_of_again,
 );
 
-const LONG: usize = 100_000;
+const LONG: usize = 50_000;
 
 fn long(letter: &str) -> String {
     format!("\"{}\"", letter.repeat(LONG))
@@ -21,7 +21,7 @@ fn long(letter: &str) -> String {
 
 /// So long that its entry is written in parts.
 fn longer(letter: &str) -> String {
-    format!("\"{}\"", letter.repeat(9 * LONG))
+    format!("\"{}\"", letter.repeat(18 * LONG))
 }
 
 /// Ends a run with an entry that has the outcome in it, as far as it is told.

@@ -127,7 +127,7 @@ fn the_settings_that_were_measured_are_in_force() {
     let pragma = |name| database.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
     assert_eq!(pragma("page_size"), 8192.into());
     assert_eq!(pragma("journal_mode"), "wal".to_owned().into());
-    assert_eq!(pragma("user_version"), 10.into());
+    assert_eq!(pragma("user_version"), 11.into());
 }
 
 #[test]
@@ -136,12 +136,12 @@ fn a_newer_schema_is_refused_and_left_alone() {
     drop(open(directory.path()));
     database(directory.path()).pragma_update(None, "user_version", 99).unwrap();
     let error = refused(directory.path());
-    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 10 });
+    assert_eq!(error, StoreError::NewerSchema { found: 99, known: 11 });
     assert!(error.to_string().contains("version 99"), "{error}");
     let version: u32 = database(directory.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(version, 99);
     // The refusal has let go of the lock.
-    database(directory.path()).pragma_update(None, "user_version", 10).unwrap();
+    database(directory.path()).pragma_update(None, "user_version", 11).unwrap();
     open(directory.path());
 }
 
@@ -171,6 +171,8 @@ fn a_full_disk_is_said_and_nothing_of_it_stays() {
     assert!(matches!(store.flush(too_much), Err(StoreError::DiskFull(_))));
     let next = store.flush(store.append(numbered(large, 1)));
     assert!(matches!(next, Err(StoreError::Stopped { cause, .. }) if matches!(*cause, StoreError::DiskFull(_))));
+    let parts: u32 = database(directory.path()).query_row("SELECT count(*) FROM parts", [], |row| row.get(0)).unwrap();
+    assert_eq!(parts, 0, "those that found room are gone");
     store.flush(store.append(numbered(other, 1))).unwrap();
     assert_eq!((length(&store, large), length(&store, other)), (1, 2));
     // What little is left is used up: whoever tries is told, before somebody needs it.
