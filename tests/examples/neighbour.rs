@@ -32,7 +32,7 @@ use stepwell_core::ids::Digest;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Runs of the neighbour that a line is made of.
-const RUNS: usize = 200;
+const RUNS: usize = 400;
 /// A guest that holds the neighbour up for longer than this has fewer runs.
 const AT_MOST: Duration = Duration::from_secs(20);
 

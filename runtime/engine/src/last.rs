@@ -5,9 +5,9 @@
 //! 3 ms after each wait for the disk. Earlier ones take no notice of that.
 
 /// How much less these threads are than others to the operating system, in its own measure: a core for which both have use goes to the
-/// others by some three to one.
+/// others by some nine to one.
 #[cfg(target_os = "linux")]
-const NICENESS: i32 = 5;
+const NICENESS: i32 = 10;
 
 /// How long a thread may compute before the operating system asks whether another has been waiting for longer, in nanoseconds.
 #[cfg(target_os = "linux")]

@@ -44,6 +44,9 @@ pub(crate) struct On<'a> {
 /// keep theirs.
 const MAX_KEPT: usize = 128;
 
+/// A larger module is compiled on all cores whoever else is at work: on one it might take longer than it may.
+const MAX_BESIDE_BYTES: usize = 8 << 20;
+
 /// A module's place: whoever comes while it is being read and compiled waits for that, and has the same answer.
 type Place = Arc<OnceCell<Result<Loaded, Error>>>;
 
@@ -118,6 +121,7 @@ async fn load(on: On<'_>, bytes: Vec<u8>, settings: &Settings) -> Result<Loaded,
 async fn compile(host: &Host, bytes: Vec<u8>, beside: bool, limit: Duration) -> Result<Module, Error> {
     let (done, compiled) = oneshot::channel();
     let host = host.clone();
+    let beside = beside && bytes.len() <= MAX_BESIDE_BYTES;
     let thread = thread::Builder::new().name("compiler".to_owned());
     let internal = |text: String| Error::new(Code::Internal, text);
     thread

@@ -32,13 +32,20 @@ pub(crate) struct Place {
 /// A write of more bytes is bulky.
 const BULKY_BYTES: usize = 96 << 10;
 /// A write of more records is.
-const BULKY_RECORDS: usize = 500;
-/// A commit of quick writes has so many bytes, and perhaps one write more: what comes later waits for the next.
-const QUICK_BYTES: usize = 512 << 10;
+const BULKY_RECORDS: usize = 250;
+/// A commit of quick writes has so much at most, or a single write: what comes later waits for the next.
+const QUICK: Amount = Amount { bytes: 512 << 10, records: usize::MAX };
 /// The same of bulky ones, beside quick ones. It bounds for how long those wait for others' bulk.
-const BULK_BYTES: usize = 128 << 10;
+const BULK: Amount = Amount { bytes: 128 << 10, records: 500 };
 /// The same where nobody has waited lately.
-const ALONE_BYTES: usize = 1 << 20;
+const BULK_ALONE: Amount = Amount { bytes: 1 << 20, records: 5_000 };
+const ALL: Amount = Amount { bytes: usize::MAX, records: usize::MAX };
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Amount {
+    bytes: usize,
+    records: usize,
+}
 
 pub(crate) struct Queued {
     pub(crate) number: u64,
@@ -96,18 +103,18 @@ impl Lanes {
 
     /// The next quick writes, as many as make one commit.
     pub(crate) fn take_quick(&mut self) -> Option<Taken> {
-        self.quick.take(Lane::Quick, QUICK_BYTES, u64::MAX)
+        self.quick.take(Lane::Quick, QUICK, u64::MAX)
     }
 
     /// The next bulky writes, more of them where they are alone; none while a quick one is before them.
     pub(crate) fn take_bulk(&mut self, alone: bool) -> Option<Taken> {
         let before = self.quick.first().map_or(u64::MAX, |first| first.number);
-        self.bulk.take(Lane::Bulk, if alone { ALONE_BYTES } else { BULK_BYTES }, before)
+        self.bulk.take(Lane::Bulk, if alone { BULK_ALONE } else { BULK }, before)
     }
 
     /// All that waits, in order.
     pub(crate) fn take_all(&mut self) -> [Option<Taken>; 2] {
-        [Lane::Quick, Lane::Bulk].map(|lane| self.lane(lane).take(lane, usize::MAX, u64::MAX))
+        [Lane::Quick, Lane::Bulk].map(|lane| self.lane(lane).take(lane, ALL, u64::MAX))
     }
 
     /// These were committed, or have failed.
@@ -181,21 +188,22 @@ impl Waiting {
         self.writes.push_back(queued);
     }
 
-    /// The first ones with numbers below `before`, until they have `most` bytes.
-    fn take(&mut self, lane: Lane, most: usize, before: u64) -> Option<Taken> {
+    /// The first ones with numbers below `before`, as many as have `most` at most.
+    fn take(&mut self, lane: Lane, most: Amount, before: u64) -> Option<Taken> {
         let since = self.first().filter(|first| first.number < before)?.queued_at;
-        let (mut bytes, mut count) = (0, 0);
+        let (mut sum, mut count) = (Amount::default(), 0);
         for queued in self.writes.iter().take_while(|queued| queued.number < before) {
             // The first of all is taken however large it is.
-            if count > 0 && bytes + queued.bytes > most {
+            let next = Amount { bytes: sum.bytes + queued.bytes, records: sum.records + queued.records };
+            if count > 0 && (next.bytes > most.bytes || next.records > most.records) {
                 break;
             }
-            bytes += queued.bytes;
+            sum = next;
             count += 1;
         }
         let writes: Vec<_> = self.writes.drain(..count).collect();
-        self.bytes -= bytes;
-        self.records -= writes.iter().map(|queued| queued.records).sum::<usize>();
+        self.bytes -= sum.bytes;
+        self.records -= sum.records;
         Some(Taken { lane, writes, since })
     }
 }
@@ -251,18 +259,24 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_has_so_many_bytes_or_one_write() {
+    fn a_commit_has_so_much_or_one_write() {
         let mut lanes = Lanes::default();
-        for bytes in [BULK_BYTES * 3, BULKY_BYTES + 1, BULK_BYTES - BULKY_BYTES - 1, 1] {
+        for bytes in [BULK.bytes * 3, BULKY_BYTES + 1, BULK.bytes - BULKY_BYTES - 1, 1] {
             lanes.push(append(1, bytes), None, Instant::now());
         }
         let commits: Vec<_> = std::iter::from_fn(|| lanes.take_bulk(false).map(|taken| numbers(&taken))).collect();
         assert_eq!(commits, [vec![1], vec![2, 3], vec![4]]);
-        for bytes in [BULK_BYTES, BULK_BYTES, ALONE_BYTES - 2 * BULK_BYTES, BULK_BYTES] {
+        for bytes in [BULK.bytes, BULK.bytes, BULK_ALONE.bytes - 2 * BULK.bytes, BULK.bytes] {
             lanes.push(append(1, bytes), None, Instant::now());
         }
         let alone: Vec<_> = std::iter::from_fn(|| lanes.take_bulk(true).map(|taken| numbers(&taken))).collect();
         assert_eq!(alone, [vec![5, 6, 7], vec![8]]);
+        let records = |records: usize| Write::Append(Append::entries(1, 0, vec![Vec::new(); records]));
+        for count in [BULK.records + 1, BULK.records - 1, 1, 1] {
+            lanes.push(records(count), None, Instant::now());
+        }
+        let commits: Vec<_> = std::iter::from_fn(|| lanes.take_bulk(false).map(|taken| numbers(&taken))).collect();
+        assert_eq!(commits, [vec![9], vec![10, 11], vec![12]]);
     }
 
     proptest! {

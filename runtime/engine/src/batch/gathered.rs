@@ -7,7 +7,7 @@ use stepwell_store::{Errand, LogRow};
 /// A piece has so many bytes, or a single entry or line.
 const PIECE_BYTES: usize = 128 << 10;
 /// And so many entries and lines.
-const PIECE_RECORDS: usize = 1_000;
+const PIECE_RECORDS: usize = 500;
 
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
