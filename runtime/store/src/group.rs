@@ -155,6 +155,11 @@ impl<L: Ledger> Group<L> {
         }
     }
 
+    /// Whether what nobody waits for is committed after a time.
+    pub(crate) fn commits_by_itself(&self) -> bool {
+        self.gather.linger.is_some()
+    }
+
     /// Whether somebody waits, or has a moment ago.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.now_ms().saturating_sub(self.waited_ms.load(Ordering::Relaxed)) < A_MOMENT_MS

@@ -49,6 +49,15 @@ impl<L: Ledger> Grouped<L> {
         self.group.lose_queued();
     }
 
+    /// When the batch has settled, by whomever.
+    fn settled(&self, ticket: Ticket) -> Pending<()> {
+        let group = self.group.clone();
+        Pending::new(async move {
+            group.settled(ticket.place).await;
+            group.verdict(ticket)
+        })
+    }
+
     fn ask<T: Send + 'static>(&self, write: Write, take: fn(Reply) -> Option<T>) -> Pending<T> {
         let (answer, answered) = oneshot::channel();
         let place = self.group.enqueue(write, Some(answer));
@@ -91,12 +100,15 @@ impl<L: Ledger> Store for Grouped<L> {
     }
 
     fn durable_beside(&self, ticket: Ticket) -> Pending<()> {
-        let group = self.group.clone();
-        group.call_writer(ticket.place);
-        Pending::new(async move {
-            group.settled(ticket.place).await;
-            group.verdict(ticket)
-        })
+        self.group.call_writer(ticket.place);
+        self.settled(ticket)
+    }
+
+    fn durable_in_time(&self, ticket: Ticket) -> Pending<()> {
+        if !self.group.commits_by_itself() {
+            self.group.call_writer(ticket.place);
+        }
+        self.settled(ticket)
     }
 
     fn is_waited_for(&self) -> bool {
