@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::Parser as _;
 use guest::{Budget, Guest, guests};
 use house::House;
 use stepwell_core::ids::Digest;
@@ -42,7 +43,7 @@ fn main() -> std::io::Result<()> {
 }
 
 async fn measure() {
-    let asked = Asked::from_args();
+    let asked = Asked::parse();
     let wanted = |name: &str| asked.names.is_empty() || asked.names.iter().any(|word| name.starts_with(word.as_str()));
     let house = Arc::new(House::new(Budget::Short).await);
     // The first runs pay for what all later ones find ready.
@@ -61,31 +62,17 @@ async fn measure() {
     }
 }
 
-/// What the command line asks for.
+/// How long a well-behaved run takes beside each hostile guest, against how long it takes alone.
+#[derive(clap::Parser)]
 struct Asked {
+    /// Guests that are called so, or begin so; without any, all of them.
     names: Vec<String>,
     /// Hostile runs at once.
+    #[arg(long, value_name = "N", default_value_t = 1)]
     at_once: usize,
-    /// Each is of a module of its own.
+    /// Each hostile run is of a module that was uploaded just before.
+    #[arg(long)]
     uploaded: bool,
-}
-
-impl Asked {
-    fn from_args() -> Self {
-        let mut asked = Self { names: Vec::new(), at_once: 1, uploaded: false };
-        let mut words = std::env::args().skip(1);
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "--at-once" => {
-                    let number = words.next().and_then(|number| number.parse().ok());
-                    asked.at_once = number.expect("--at-once takes a number");
-                }
-                "--uploaded" => asked.uploaded = true,
-                _ => asked.names.push(word),
-            }
-        }
-        asked
-    }
 }
 
 const LARGE: &str = "large module that is compiled";

@@ -214,7 +214,7 @@ impl Driver {
 
     /// Whether its next turn is likely to keep others waiting for long.
     fn is_heavy(&self) -> bool {
-        self.is_busy() || self.lengths.are_long() && self.writing.store().is_waited_for()
+        (self.slices >= BUSY_SLICES || self.lengths.are_long()) && self.writing.store().is_waited_for()
     }
 
     /// One turn of the guest, with timers and messages beside it, and what comes of it.

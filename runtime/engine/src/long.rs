@@ -100,8 +100,7 @@ impl Drop for LongTurns {
 /// Goes over to the threads for long turns: what is to be done next is likely to be long.
 pub(crate) async fn go_over() {
     if !OVER_THERE.get() {
-        GOES_OVER.set(true);
-        tokio::task::yield_now().await;
+        give_way_over_there().await;
     }
 }
 
@@ -221,6 +220,7 @@ mod tests {
                 where_it_was.push(over_there());
                 // It is there already.
                 go_over().await;
+                give_way_over_there().await;
                 where_it_was.push(over_there());
                 come_back().await;
                 where_it_was.push(over_there());

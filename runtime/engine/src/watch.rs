@@ -179,13 +179,10 @@ impl Publisher {
     pub(crate) fn new(run: RunKey, store: Arc<dyn Store>, watchers: Arc<Watchers>, points: Points) -> Self {
         let (sender, mut receiver) = unbounded_channel();
         tokio::spawn(async move {
-            while let Some((group, hurries)) = gather(&mut receiver).await {
+            while let Some(group) = gather(&mut receiver).await {
                 for (ticket, events) in group {
-                    if !planted(Fault::ShowBeforeDurable) {
-                        let durable = if hurries { store.durable(ticket) } else { store.durable_in_time(ticket) };
-                        if durable.await.is_err() {
-                            return;
-                        }
+                    if !planted(Fault::ShowBeforeDurable) && store.durable_in_time(ticket).await.is_err() {
+                        return;
                     }
                     points.pass(Moment::Showing).await;
                     events.iter().for_each(|event| watchers.tell(run, event));
@@ -202,10 +199,8 @@ impl Publisher {
 }
 
 /// What is to be told next, once the store has had time to write it by itself. Where the run comes to rest nothing is waited for:
-/// whoever brought it there has hurried the disk already, which is told as well.
-async fn gather(
-    receiver: &mut UnboundedReceiver<(Ticket, Vec<RunEvent>)>,
-) -> Option<(Vec<(Ticket, Vec<RunEvent>)>, bool)> {
+/// whoever brought it there has hurried the disk already.
+async fn gather(receiver: &mut UnboundedReceiver<(Ticket, Vec<RunEvent>)>) -> Option<Vec<(Ticket, Vec<RunEvent>)>> {
     let rests = |group: &(Ticket, Vec<RunEvent>)| group.1.iter().any(|event| Interest::Rests.includes(event));
     let first = receiver.recv().await?;
     let mut rested = rests(&first);
@@ -228,5 +223,5 @@ async fn gather(
     while let Ok(next) = receiver.try_recv() {
         group.push(next);
     }
-    Some((group, rested))
+    Some(group)
 }

@@ -98,7 +98,7 @@ impl Host {
     /// # Errors
     /// When the bytes are no module that can be run here, with the reason for its author.
     pub fn compile(&self, bytes: &[u8]) -> Result<Module, ModuleError> {
-        self.compile_on(bytes, Ok(&self.on_demand().engine))
+        self.compile_with(bytes, &self.on_demand().engine)
     }
 
     /// [`Host::compile`] where others are at work: on one thread, whatever cores there are.
@@ -106,12 +106,12 @@ impl Host {
     /// # Errors
     /// See [`Host::compile`].
     pub fn compile_beside(&self, bytes: &[u8]) -> Result<Module, ModuleError> {
-        self.compile_on(bytes, self.aside())
+        let engine = self.aside().map_err(|e| ModuleError::Host(format!("{e:#}")))?;
+        self.compile_with(bytes, engine)
     }
 
-    /// With this engine: code is the same for all.
-    fn compile_on(&self, bytes: &[u8], engine: wasmtime::Result<&Engine>) -> Result<Module, ModuleError> {
-        let engine = engine.map_err(|e| ModuleError::Host(format!("{e:#}")))?;
+    /// Compiles with this engine: code is the same for all.
+    fn compile_with(&self, bytes: &[u8], engine: &Engine) -> Result<Module, ModuleError> {
         let max = self.settings().module_bytes;
         if bytes.len() > max {
             return Err(ModuleError::TooLarge { bytes: bytes.len(), max });

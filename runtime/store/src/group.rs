@@ -9,6 +9,7 @@
 //! Invariants: writes of a lane are committed in the order of their numbers (see `lanes`, also for a run's); `settled` only grows, and
 //! is moved while the ledger is held; the ledger is locked before the queue, never the other way round.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -375,7 +376,7 @@ fn forget_parts<L: Ledger>(applier: &mut Applier<L>, writes: &[Queued], outcomes
         // What is behind a failure has been written no more.
         queued.write.has_parts() && matches!(outcome, Err(error) if !matches!(error, StoreError::Stopped { .. }))
     });
-    let runs: Vec<RunKey> = failed.filter_map(|(queued, _)| queued.write.run()).collect();
+    let runs: HashSet<RunKey> = failed.filter_map(|(queued, _)| queued.write.run()).collect();
     if runs.is_empty() {
         return;
     }

@@ -47,7 +47,7 @@ pub trait Store: Send + Sync {
     /// The same, by the writer's thread, and begun with this call: for who writes much and goes on meanwhile.
     fn durable_beside(&self, ticket: Ticket) -> Pending<()>;
 
-    /// The same without any haste: when the store has committed it by itself.
+    /// The same without any haste: when the store has committed it by itself, or at once where it never does that.
     fn durable_in_time(&self, ticket: Ticket) -> Pending<()>;
 
     /// Whether somebody waits for the disk, or has a moment ago: what much writing at once would hold up.

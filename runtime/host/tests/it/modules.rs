@@ -139,6 +139,17 @@ async fn a_compiled_module_is_kept_and_used() {
     assert!(matches!(invoke(&host, &module).0.turn(None, ample()).await, TurnEnd::Trapped(_)));
 }
 
+#[test]
+fn how_many_threads_compile_makes_no_difference_to_what_comes_of_it() {
+    let bytes = blocking(NULL);
+    let (alone, beside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    cached(alone.path()).compile(&bytes).unwrap();
+    cached(beside.path()).compile_beside(&bytes).unwrap();
+    let (alone, beside) = (only_file(alone.path()), only_file(beside.path()));
+    assert_eq!(alone.file_name(), beside.file_name());
+    assert!(fs::read(alone).unwrap() == fs::read(beside).unwrap());
+}
+
 #[tokio::test]
 async fn a_damaged_file_is_not_trusted_and_is_replaced() {
     let dir = tempfile::tempdir().unwrap();

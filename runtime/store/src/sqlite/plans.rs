@@ -4,6 +4,7 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 use stepwell_core::ids::RunId;
 
 use super::lists::{self, Lead, query_of};
+use super::outcome::OUTCOME;
 use super::rows::{ADD_RUN, CHANGE_RUN};
 use super::{client_reads, forget, queue, schedules, schema};
 use crate::rows::RunFilter;
@@ -112,6 +113,11 @@ fn what_is_asked_all_the_time_goes_by_an_index() {
         (queue::DELAYED, 1, "runs_by_workflow_and_status (workflow=? AND status=?)"),
     ] {
         goes_by(&database, sql, &values(n), index);
+    }
+    // Parts are put in their order by a sort: that of the index is promised to nobody. They are a few megabytes at most.
+    let outcome = plan(&database, &format!("SELECT {OUTCOME} FROM runs WHERE id = ?1"), &values(1));
+    for index in ["journal_1 (run=? AND seq=?)", "parts_1 (run=? AND seq=? AND number<?)"] {
+        assert!(outcome.iter().any(|step| step.ends_with(&format!("autoindex_{index}"))), "{outcome:#?}");
     }
     let due = "SELECT due_ms, run FROM timers WHERE due_ms <= ?1 ORDER BY due_ms, run LIMIT ?2";
     goes_by(&database, due, &values(2), "timers");

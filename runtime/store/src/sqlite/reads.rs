@@ -49,17 +49,7 @@ impl Reads for SqliteReads {
     }
 
     fn entries(&self, run: RunKey, from: u64, limit: u32) -> Result<Vec<(u64, Vec<u8>)>> {
-        let sql = format!("SELECT {} FROM journal WHERE run = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3", parts::COLUMNS);
-        let entries = self.0.query(|connection| {
-            // One transaction, so that the parts of an entry are there as long as it is.
-            let transaction = connection.unchecked_transaction()?;
-            let rows = all(&transaction, &sql, params![run, signed(from), limit], parts::row)?;
-            rows.into_iter().map(|row| parts::whole(&transaction, run, row)).collect::<Result<Vec<_>>>()
-        })?;
-        match (from..).zip(&entries).find(|(expected, (seq, _))| seq != expected) {
-            Some((missing, _)) => Err(StoreError::Corrupt(format!("entry {missing} of run {run} is missing"))),
-            None => Ok(entries),
-        }
+        self.0.query(|connection| entries(connection, run, from, Some(limit)))
     }
 
     fn epochs(&self, run: RunKey) -> Result<Vec<Epoch>> {
@@ -173,16 +163,25 @@ pub(super) fn unfinished_sql() -> String {
 
 /// A run's entries, from the first on.
 pub(super) fn journal(connection: &Connection, run: RunKey) -> Result<Vec<(u64, Vec<u8>)>> {
-    let sql = format!("SELECT {} FROM journal WHERE run = ?1 ORDER BY seq", parts::COLUMNS);
+    entries(connection, run, 0, None)
+}
+
+/// Those from a number on, none of which may be missing.
+fn entries(connection: &Connection, run: RunKey, from: u64, limit: Option<u32>) -> Result<Vec<(u64, Vec<u8>)>> {
+    let columns = parts::COLUMNS;
+    let sql = format!("SELECT {columns} FROM journal WHERE run = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3");
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([run])?;
+    // A negative limit is none.
+    let mut rows = statement.query(params![run, signed(from), limit.map_or(-1, i64::from)])?;
     let mut entries = Vec::new();
-    while let Some(row) = rows.next()? {
-        let row = parts::row(row)
-            .map_err(|error| StoreError::Corrupt(format!("entry {} of run {run}: {error}", entries.len())))?;
+    for expected in from.. {
+        let Some(row) = rows.next()? else { break };
+        let row =
+            parts::row(row).map_err(|error| StoreError::Corrupt(format!("entry {expected} of run {run}: {error}")))?;
+        // In the transaction of the query, which is not over: the parts of an entry are there as long as it is.
         let (seq, entry) = parts::whole(connection, run, row)?;
-        if seq != entries.len() as u64 {
-            return Err(StoreError::Corrupt(format!("entry {} of run {run} is missing", entries.len())));
+        if seq != expected {
+            return Err(StoreError::Corrupt(format!("entry {expected} of run {run} is missing")));
         }
         entries.push((seq, entry));
     }
