@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use stepwell_core::contract::{
-    Attempt, AttemptKind, AttemptRef, Event, Exchange, Level, Operation, Request, RunOptions, StepOptions,
+    Answer, Attempt, AttemptKind, AttemptRef, Event, Exchange, Level, Operation, Request, Response, RunOptions,
+    StepOptions,
 };
 use stepwell_core::error::{Code, Error};
 use stepwell_core::json::Json;
@@ -19,28 +20,43 @@ use crate::runs::micros;
 pub(crate) struct Alone {
     host: Host,
     module: Module,
-    workflow: &'static str,
+    compute: &'static str,
 }
 
 impl Alone {
     pub(crate) fn new(guest: &Guest) -> Result<Self> {
         let host = Host::new(HostSettings { pool_instances: 4, ..HostSettings::default() })?;
         let module = host.compile(&guest.component)?;
-        Ok(Self { host, module, workflow: guest.compute })
+        Ok(Self { host, module, compute: guest.compute })
     }
 
-    /// Steps of one instance: each is two turns, an attempt and a completion.
+    /// Computing steps of one instance: each is two turns, an attempt and a completion.
     pub(crate) async fn steps(&self, input: &str, steps: u32) -> Result<Figures> {
+        self.go(self.compute, input, steps, None).await
+    }
+
+    /// Steps of one instance that each send a request: a turn more, that of the answer.
+    pub(crate) async fn posts(&self, input: &str, steps: u32) -> Result<Figures> {
+        let headers = vec![("content-length".to_owned(), "2".to_owned())];
+        let response = Response { status: 200, headers, body: b"ok".to_vec(), recorded: false };
+        self.go("post", input, steps, Some(Answer::Response(response))).await
+    }
+
+    async fn go(&self, workflow: &str, input: &str, steps: u32, answer: Option<Answer>) -> Result<Figures> {
         let input = Json::parse(input)?;
-        let commands = Box::new(Accepting { begun: 0 });
+        let value = Json::parse("200")?;
+        let commands = Box::new(Accepting::default());
         let share = self.module.admit(&self.host).await;
-        let mut guest = Invocation::new(&self.host, &self.module, share, commands, self.workflow, &input);
+        let mut guest = Invocation::new(&self.host, &self.module, share, commands, workflow, &input);
         let deadline = TurnDeadline::budget_ms(60_000);
         quiet(guest.turn(None, deadline).await)?;
         let meter = Meter::start();
         for op in 0..steps {
             quiet(guest.turn(Some(attempt(op)), deadline).await)?;
-            let end = guest.turn(Some(Event::Completed(op, input.clone())), deadline).await;
+            if let Some(answer) = &answer {
+                quiet(guest.turn(Some(Event::Answered(op, Ok(answer.clone()))), deadline).await)?;
+            }
+            let end = guest.turn(Some(Event::Completed(op, value.clone())), deadline).await;
             match end {
                 TurnEnd::Returned(_) if op + 1 == steps => {}
                 end => quiet(end)?,
@@ -55,9 +71,9 @@ impl Alone {
     pub(crate) async fn completions(&self, input: &str, steps: u32) -> Result<Duration> {
         let began = Instant::now();
         let input = Json::parse(input)?;
-        let commands = Box::new(Accepting { begun: 0 });
+        let commands = Box::new(Accepting::default());
         let share = self.module.admit(&self.host).await;
-        let mut guest = Invocation::new(&self.host, &self.module, share, commands, self.workflow, &input);
+        let mut guest = Invocation::new(&self.host, &self.module, share, commands, self.compute, &input);
         let deadline = TurnDeadline::budget_ms(60_000);
         quiet(guest.turn(None, deadline).await)?;
         for op in 0..steps {
@@ -88,9 +104,11 @@ fn attempt(op: Operation) -> Event {
     })
 }
 
-/// Takes whatever a computing guest asks.
+/// Takes whatever these guests ask.
+#[derive(Default)]
 struct Accepting {
     begun: Operation,
+    sent: Exchange,
 }
 
 fn refused<T>() -> Result<T, Error> {
@@ -124,7 +142,8 @@ impl Commands for Accepting {
         Ok(())
     }
     fn http_send(&mut self, _: AttemptRef, _: Request) -> Result<Exchange, Error> {
-        refused()
+        self.sent += 1;
+        Ok(self.sent - 1)
     }
     fn delay(&mut self, _: AttemptRef, _: u64) -> Result<Exchange, Error> {
         refused()

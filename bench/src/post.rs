@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::alone::Alone;
 use crate::figures::{BYTES, Figures, P50, P99, RATE, Rounds};
 use crate::guests::Guest;
 use crate::lab::{Lab, client, engine};
@@ -15,12 +16,17 @@ pub(crate) async fn measure(lab: &Lab, report: &mut Report) -> Result<()> {
     let server = Server::start()?;
     let mut peers = Peers::start(lab, report);
     for guest in lab.compared().filter(|guest| guest.posting(0, "").is_some()) {
+        let alone = Alone::new(guest)?;
         for &at_once in &lab.at_once {
             let steps = (lab.scaled(8_000, 2_000) / at_once).clamp(8, 1_000);
             let mut rounds = Rounds::default();
             for _ in 0..lab.rounds {
                 rounds.add("stepwell", stepwell(lab, guest, &server, at_once, steps).await?);
                 rounds.add("bare requests", bare(&server, at_once, steps).await?);
+                let few = steps.max(500);
+                if let Some(input) = guest.posting(few, &server.base()) {
+                    rounds.add("guest alone", alone.posts(&input, few).await?);
+                }
                 for peer in peers.beside(guest) {
                     let work = Work { at_once, steps: peers::steps(lab, at_once), url: Some(&server.base()) };
                     server.cycles().await?;

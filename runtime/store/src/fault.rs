@@ -8,6 +8,8 @@
 pub enum Fault {
     /// A ticket is said to be durable before its commit.
     EarlyTicket,
+    /// A long entry is written before its parts.
+    EntryBeforeParts,
     /// A run's end makes no room for those that wait.
     EndMakesNoRoom,
     /// A run that goes on for another leaves the place of that one.
@@ -33,6 +35,9 @@ pub enum Fault {
 impl Fault {
     /// Those of the journal, which the crash sweep must notice.
     pub const OF_THE_JOURNAL: &'static [Self] = &[Self::EarlyTicket];
+
+    /// Those of long entries.
+    pub const OF_PARTS: &'static [Self] = &[Self::EntryBeforeParts];
 
     /// Those of the queue, which its conformance suite must notice.
     pub const OF_THE_QUEUE: &'static [Self] = &[

@@ -1,7 +1,8 @@
 //! Group commit: the queue of writes, and when it becomes one transaction.
 //!
-//! - With a waiter, everything that is queued is committed at once: on the waiter's own thread when nobody else is
-//!   committing (two changes of thread cost as much as the disk), else by the writer thread as soon as the other is done.
+//! - With a waiter, everything that is queued is committed, once the tasks that are ready have had their turn: they may have something for
+//!   the same commit. On the waiter's own thread where it is alone (two changes of thread cost as much as the disk), else by the writer
+//!   thread, so that no thread that others need waits for the disk.
 //! - Without one, by the writer thread, after `Gather::linger` or `Gather::max_records`.
 //! - What is bulky, by the writer thread alone, a piece after the other, so that quick writes have their commits in between; and where
 //!   there are such, it rests after each for twice as long as that took.
@@ -11,7 +12,7 @@
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ use crate::error::{Result, StoreError};
 use crate::histogram::Histogram;
 use crate::lanes::{Lane, Place, Queued, Taken};
 use crate::ledger::Ledger;
-use crate::pending::Ticket;
+use crate::pending::{Ticket, give_way};
 use crate::queue::Begins;
 use crate::rows::RunKey;
 use crate::settled::Settled;
@@ -45,6 +46,8 @@ pub(crate) struct Group<L> {
     ledger: Mutex<Option<Applier<L>>>,
     /// Of each lane: every write with a number up to this one has been committed or has failed.
     settled: [Settled; 2],
+    /// How many wait for quick writes.
+    waiting: AtomicUsize,
     /// The writer thread waits for the ledger: others leave it to that, which might come to nothing else beside them.
     writer_waits: AtomicBool,
     began: Instant,
@@ -76,6 +79,7 @@ impl<L: Ledger> Group<L> {
             wake_writer: Condvar::new(),
             ledger: Mutex::new(Some(Applier { ledger, heads: Heads::default() })),
             settled: Default::default(),
+            waiting: AtomicUsize::new(0),
             writer_waits: AtomicBool::new(false),
             began: Instant::now(),
             waited_ms: AtomicU64::new(0),
@@ -129,11 +133,15 @@ impl<L: Ledger> Group<L> {
         if settled.has(place.number) {
             return;
         }
-        if place.lane == Lane::Quick {
-            self.waited_ms.store(self.now_ms(), Ordering::Relaxed);
+        if place.lane == Lane::Bulk {
+            self.call_writer(place);
+            return self.settled(place).await;
         }
-        match self.try_ledger(place.lane) {
-            Some(mut ledger) => while !settled.has(place.number) && self.commit(&mut ledger, place.lane) {},
+        self.waited_ms.store(self.now_ms(), Ordering::Relaxed);
+        let _waiting = Counted::new(&self.waiting);
+        give_way().await;
+        match self.try_ledger() {
+            Some(mut ledger) => while !settled.has(place.number) && self.commit(&mut ledger, Lane::Quick) {},
             None => self.call_writer(place),
         }
         self.settled(place).await;
@@ -145,8 +153,8 @@ impl<L: Ledger> Group<L> {
     }
 
     /// The ledger, where it is free for a waiter to commit by itself.
-    fn try_ledger(&self, lane: Lane) -> Option<MutexGuard<'_, Option<Applier<L>>>> {
-        if lane == Lane::Bulk || self.writer_waits.load(Ordering::Relaxed) {
+    fn try_ledger(&self) -> Option<MutexGuard<'_, Option<Applier<L>>>> {
+        if self.waiting.load(Ordering::Relaxed) > 1 || self.writer_waits.load(Ordering::Relaxed) {
             return None;
         }
         match self.ledger.try_lock() {
@@ -367,6 +375,22 @@ impl<L: Ledger> Group<L> {
             }
         }
         self.settled[lane as usize].move_to(last);
+    }
+}
+
+/// One more, for as long as this is there.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -80,12 +80,17 @@ impl<L: Ledger> Store for Grouped<L> {
 
     fn append(&self, batch: Append) -> Ticket {
         let run = batch.run;
-        let mut first = None;
-        for part in parts::before(&batch) {
-            let place = self.group.enqueue(Write::Part(part), None);
-            first.get_or_insert(place.number);
+        let parts = parts::before(&batch).into_iter().map(Write::Part);
+        let keep = |write| self.group.enqueue(write, None);
+        if planted(Fault::EntryBeforeParts) {
+            let place = keep(Write::Append(batch));
+            for part in parts {
+                keep(part);
+            }
+            return Ticket { place, first: place.number, run };
         }
-        let place = self.group.enqueue(Write::Append(batch), None);
+        let first = parts.map(|part| keep(part).number).min();
+        let place = keep(Write::Append(batch));
         Ticket { place, first: first.unwrap_or(place.number), run }
     }
 

@@ -1,5 +1,6 @@
 //! Waiting for the disk, with a runtime or without one.
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -22,8 +23,9 @@ pub struct Ticket {
 
 /// An answer that comes when what it speaks of is durable.
 ///
-/// Awaiting it commits what is queued at once, on the awaiting thread if nobody else is committing: at most one thread is
-/// ever kept by that, for the time of one commit. It needs no runtime. Dropping it takes nothing back.
+/// Awaiting it has what is queued committed once the tasks that are ready have had their turn; on the awaiting thread if nobody else
+/// waits or is committing: at most one thread is ever kept by that, for the time of one commit. It needs no runtime. Dropping it takes
+/// nothing back.
 #[must_use = "nothing is known to be durable until this has been awaited"]
 pub struct Pending<T>(Pin<Box<dyn Future<Output = Result<T>> + Send>>);
 
@@ -42,7 +44,10 @@ impl<T> Pending<T> {
         // Called from within a task, the task's budget must not apply: it is only renewed when the task returns.
         let mut future = pin!(tokio::task::unconstrained(self.0));
         loop {
-            match future.as_mut().poll(&mut context) {
+            BLOCKS.set(true);
+            let polled = future.as_mut().poll(&mut context);
+            BLOCKS.set(false);
+            match polled {
                 Poll::Ready(answer) => return answer,
                 Poll::Pending => thread::park(),
             }
@@ -69,5 +74,18 @@ struct Unpark(Thread);
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+thread_local! {
+    /// This thread waits for an answer, and runs no task until that is there.
+    static BLOCKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets the tasks go first that are ready on this thread.
+pub(crate) async fn give_way() {
+    // Its runtime would wake a thread that blocks when that has nothing else to do, which is never.
+    if !BLOCKS.get() {
+        tokio::task::yield_now().await;
     }
 }

@@ -48,6 +48,13 @@ impl Planted {
         let store = StoreFault::OF_THE_JOURNAL.iter().copied().map(Self::Store);
         core.into_iter().map(Self::Core).chain(engine).chain(store).collect()
     }
+
+    /// All that a run must notice that writes long entries.
+    #[must_use]
+    pub fn of_parts() -> Vec<Self> {
+        StoreFault::OF_PARTS.iter().copied().map(Self::Store).collect()
+    }
+
     /// All that the stories of runs that wait for a place must notice.
     #[must_use]
     pub fn of_the_queue() -> Vec<Self> {

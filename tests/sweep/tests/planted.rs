@@ -25,15 +25,26 @@ fn way() -> Way {
 
 #[test]
 fn every_planted_fault_is_caught() {
-    let subject = mixed();
+    assert_caught(&mixed(), Planted::all());
+}
+
+/// The same for entries that are written in parts, by a run that has such.
+#[test]
+fn every_planted_fault_of_long_entries_is_caught() {
+    let input = format!("{{\"shop\":\"{ADDRESS}\"}}");
+    let bulky = Subject::of_source("bulky", include_str!("../src/bulky.ts"), &input).unwrap();
+    assert_caught(&bulky, Planted::of_parts());
+}
+
+fn assert_caught(subject: &Subject, faults: Vec<Planted>) {
     let only = std::env::var("FAULT").ok();
     let mut survivors = Vec::new();
-    for planted in Planted::all() {
+    for planted in faults {
         if only.as_ref().is_some_and(|only| !format!("{planted:?}").contains(only.as_str())) {
             continue;
         }
         let way = Way { planted: Some(planted), stop_early: true, patience: Duration::from_secs(4), ..way() };
-        match sweep(&subject, Side::Shop, way).unwrap().failures.first() {
+        match sweep(subject, Side::Shop, way).unwrap().failures.first() {
             Some(failure) => {
                 let why: String = failure.why.lines().next().unwrap_or("").chars().take(160).collect();
                 println!("{planted:?}: caught: {}: {why}", failure.case);

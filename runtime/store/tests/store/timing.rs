@@ -122,3 +122,28 @@ fn awaiting_works_within_a_runtime_and_so_does_blocking() {
         }
     }
 }
+
+/// On one thread, as on a machine with one core: the first that waits does not keep the others from the same commit.
+#[test]
+fn tasks_that_are_ready_share_a_commit() {
+    const TASKS: usize = 20;
+    for subject in [in_memory(WHEN_AWAITED), on_disk(WHEN_AWAITED)] {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let store: std::sync::Arc<dyn Store> = subject.store.into();
+        let runs: Vec<_> = (0..TASKS).map(|n| start(&*store, &format!("run_{n}"))).collect();
+        let commits = store.commits();
+        let tasks: Vec<_> = runs
+            .into_iter()
+            .map(|run| {
+                let store = store.clone();
+                runtime.spawn(async move { store.durable(store.append(numbered(run, 1))).await })
+            })
+            .collect();
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap().unwrap();
+            }
+        });
+        assert_eq!(store.commits(), commits + 1);
+    }
+}
