@@ -130,6 +130,7 @@ export const { atob, btoa, decodeURIComponent, encodeURIComponent, escape, unesc
 export const { fromBase64 } = globalThis.Uint8Array;
 
 export const objectPrototype = globalThis.Object.prototype;
+export const arrayPrototype = globalThis.Array.prototype;
 
 /// Ms since the Unix epoch of a `Date`; throws for anything else.
 export const timeOf = (value) => apply(getTime, value, []);

@@ -291,11 +291,10 @@ test("the headers of a response are one object, and one's own to change", async 
     const copy = r.clone();
     const same = r.headers === r.headers;
     r.headers.append("X-A", "3");
-    const fixed = (() => { try { r.status = 5; } catch (error) { return error.name; } })();
-    return [same, r.headers.get("x-a"), [...copy.headers], copy.headers === r.headers, fixed, Object.keys(r), copy.url, copy.ok];`);
+    return [same, r.headers.get("x-a"), [...copy.headers], copy.headers === r.headers, Object.keys(r), copy.url, copy.ok];`);
   await run.respond(0, 200, "", [["X-A", "1"], ["Date", "now"], ["x-a", "2"]]);
   const fields = ["status", "statusText", "headers", "ok", "url", "redirected", "recorded", "type"];
-  assert.deepEqual(JSON.parse(run.finished(0).val), [true, "1, 2, 3", [["date", "now"], ["x-a", "1, 2"]], false, "TypeError", fields, "https://a.example/", true]);
+  assert.deepEqual(JSON.parse(run.finished(0).val), [true, "1, 2, 3", [["date", "now"], ["x-a", "1, 2"]], false, fields, "https://a.example/", true]);
 });
 
 test("what is given to a request is read when it is made", async () => {

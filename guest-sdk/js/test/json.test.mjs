@@ -87,6 +87,22 @@ test("what has a form of its own is not told, nor what stands in a value twice",
   });
 });
 
+test("what JSON has a form for is written as JSON.stringify writes it, however deep", async () => {
+  const values = [
+    `({ a: [1, "two", true, null, -0, 1e21, { b: { c: [] } }], undefined: undefined, é: "\\ud800 \\u2028" })`, `[undefined, , 3]`, `Object.assign([1], { extra: 2 })`,
+    `Object.create(null, { a: { value: 1, enumerable: true }, hidden: { value: 2 } })`, `Object.create(Array.prototype, { 0: { value: 1, enumerable: true } })`,
+    `({ get a() { return { b: 1 }; } })`, `({ "1": "b", "0": "a", [Symbol("s")]: 1, __proto__: { inherited: 1 } })`, `({ f() {}, list: [() => 1, Symbol("s")] })`,
+    `({ toJSON: () => ({ own: 1 }) })`, `new (class extends Array { toJSON() { return "list"; } })(3)`, deep(3), deep(4), deep(5), deep(200), `[new Date(0), Object(1), Object("s")]`,
+  ];
+  for (const source of values) {
+    const run = await started(`({ step }) => Promise.all([step.run("s", () => ${source}), step.run("own", () => JSON.stringify(${source}))])`);
+    await run.attempt(0);
+    await run.attempt(1);
+    assert.equal(run.finished(0).val, JSON.parse(run.finished(1).val), source);
+    assert.deepEqual(run.logs.filter((line) => line.includes("written as JSON")), [], source);
+  }
+});
+
 test("an error of an operation keeps its name and message in a result; any other is told", async () => {
   const run = await started(`async ({ step }) => {
     const all = await Promise.allSettled([step.run("s", () => 1)]);

@@ -17,13 +17,15 @@ const FIELDS = ["headers", "json", "body", "query", "signal", "redirect", "timeo
 const NO_HEADERS = [];
 const OF_JSON = [["content-type", "application/json"]];
 
+/// What `then` of a response's promise makes: the engine's own, which costs less, but where it is to be another of these.
+let species;
+
 /// The promise of a response, which can be asked for an ok one before it is there.
 export class ResponsePromise extends Promise {
   #heard = false;
 
-  /// What `then` makes is a plain promise, the engine's own.
   static get [Symbol.species]() {
-    return undefined;
+    return species;
   }
 
   then(fulfilled, rejected) {
@@ -50,11 +52,9 @@ export class ResponsePromise extends Promise {
   }
 
   ensureOk() {
-    const { promise, resolve, reject } = deferred(ResponsePromise);
-    this.then((response) => {
-      if (response.ok && response.ensureOk === ownEnsureOk) resolve(response);
-      else response.ensureOk()[$.then](resolve, reject);
-    }, reject);
+    species = ResponsePromise;
+    const promise = this.then(ensured);
+    species = undefined;
     return promise;
   }
 
@@ -65,6 +65,10 @@ export class ResponsePromise extends Promise {
   text() {
     return this.#followed(Promise, (response) => response.text());
   }
+}
+
+function ensured(response) {
+  return response.ok && response.ensureOk === ownEnsureOk ? response : response.ensureOk();
 }
 
 /// The client of one attempt.

@@ -9,6 +9,7 @@ import { Headers, joined } from "./headers.js";
 /// Fields of Stepwell's own in `fetch`'s options; see `stepwell.d.ts`.
 const EXTRAS = ["timeoutMs", "key", "label", "renewOn"];
 const KEYS = ["effect", "attempt", "operation", "none"];
+const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
 const SAFE = ["GET", "HEAD", "OPTIONS", "TRACE"];
 
 /// One for all fields: each is written once, and a descriptor costs as much as that.
@@ -67,10 +68,11 @@ export function sentUrl(input) {
 }
 
 export function methodOf(method) {
+  if (METHODS[$.includes](method)) return method;
   const text = String(method);
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/[$.test](text)) throw new TypeError(`fetch: ${JSON.stringify(text)} is no method`);
   const upper = text[$.toUpperCase]();
-  return ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"][$.includes](upper) ? upper : text;
+  return METHODS[$.includes](upper) ? upper : text;
 }
 
 export function isSafe(method) {

@@ -1,6 +1,6 @@
 // `Response`, with `ensureOk()`.
 
-import { $, JSON, Number, Object, String } from "../primordials.js";
+import { $, JSON, Number, String } from "../primordials.js";
 import { Body, bodyOf } from "./body.js";
 import { refused } from "./ensure-ok.js";
 import { Headers } from "./headers.js";
@@ -10,11 +10,23 @@ const INTERNAL = Symbol("response");
 const NULL_BODY = [101, 103, 204, 205, 304];
 
 export class Response extends Body {
+  // Its own, so that JSON and the log show them. To forbid that they are written would cost as much as all the rest of a response.
+  status;
+  statusText;
+  headers;
+  ok;
+  url;
+  redirected;
+  recorded;
+  type;
+  #method = "GET";
+
   constructor(body, init = {}, internal) {
     const own = internal?.[INTERNAL];
     if (own) {
       super(own.bytes);
-      fix(this, own.status, own.statusText, Headers.received(own.pairs), own, "basic");
+      fill(this, own.status, own.statusText, Headers.received(own.pairs), own, "basic");
+      this.#method = own.method;
       return;
     }
     const given = bodyOf(body);
@@ -24,7 +36,12 @@ export class Response extends Body {
     if (given && NULL_BODY[$.includes](status)) throw new TypeError(`Response: status ${status} has no body`);
     const headers = new Headers(init.headers);
     if (given?.type && !headers.has("content-type")) headers.set("content-type", given.type);
-    fix(this, status, String(init.statusText ?? ""), headers, MADE, "default");
+    fill(this, status, String(init.statusText ?? ""), headers, MADE, "default");
+  }
+
+  /// That of the request.
+  get method() {
+    return this.#method;
   }
 
   /// The response of an answer that the host gave.
@@ -59,27 +76,17 @@ export class Response extends Body {
 }
 
 /// Of a response that no request was answered with.
-const MADE = { url: "", method: "GET", redirected: false, recorded: false };
-/// One for all fields: each is written once, and a descriptor costs as much as that.
-const FIXED = { __proto__: null, value: undefined, enumerable: true };
-const HIDDEN = { __proto__: null, value: undefined, enumerable: false };
+const MADE = { url: "", redirected: false, recorded: false };
 
-function fix(response, status, statusText, headers, from, type) {
-  field(response, "status", status);
-  field(response, "statusText", statusText);
-  field(response, "headers", headers);
-  field(response, "ok", status >= 200 && status <= 299);
-  field(response, "url", from.url);
-  field(response, "redirected", from.redirected);
-  field(response, "recorded", from.recorded);
-  field(response, "type", type);
-  HIDDEN.value = from.method;
-  Object.defineProperty(response, "method", HIDDEN);
-}
-
-function field(response, name, value) {
-  FIXED.value = value;
-  Object.defineProperty(response, name, FIXED);
+function fill(response, status, statusText, headers, from, type) {
+  response.status = status;
+  response.statusText = statusText;
+  response.headers = headers;
+  response.ok = status >= 200 && status <= 299;
+  response.url = from.url;
+  response.redirected = from.redirected;
+  response.recorded = from.recorded;
+  response.type = type;
 }
 
 tellOfLoss(Response, "a Response", "its status, without its body", "return what its json() or text() gives");
