@@ -11,7 +11,7 @@ const PLAIN_DEPTH = 8;
 
 /// `JSON.stringify`, which refuses what is nested too deeply. What it makes something else of is told in `lost`.
 export function stringify(value, lost) {
-  // Most values are, and to be called back for all that is in one costs three times as much as to look through it.
+  // Most values are, and to be called back for all that is in one costs almost twice as much as to look through it.
   if (isPlain(value, PLAIN_DEPTH)) return JSON.stringify(value);
   // The objects that lead to the present one, outermost first, and under which key each next one stands.
   const holders = [];

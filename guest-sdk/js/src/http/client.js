@@ -52,8 +52,9 @@ export class ResponsePromise extends Promise {
   }
 
   ensureOk() {
+    this.#heard = true;
     species = ResponsePromise;
-    const promise = this.then(ensured);
+    const promise = this[$.then](ensured);
     species = undefined;
     return promise;
   }

@@ -1,9 +1,11 @@
 //! When things become durable, and who may wait for it and how.
 
-use std::thread;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use stepwell_store::{Gather, Store, StoreError};
+use stepwell_store::ledger::{Ledger, Rows};
+use stepwell_store::{Gather, Grouped, RunKey, SqliteLedger, SqliteOptions, Store, StoreError};
 
 use crate::subject::{Subject, WHEN_AWAITED, for_each_store, in_memory, length, new_run, numbered, on_disk, start};
 
@@ -97,7 +99,7 @@ fn dropping_the_store_commits_what_is_queued(subject: Subject) {
 fn awaiting_works_within_a_runtime_and_so_does_blocking() {
     for subject in [in_memory(WHEN_AWAITED), on_disk(WHEN_AWAITED)] {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        let store: std::sync::Arc<dyn Store> = subject.store.into();
+        let store: Arc<dyn Store> = subject.store.into();
         let tasks: Vec<_> = (0..50)
             .map(|n| {
                 let store = store.clone();
@@ -123,27 +125,65 @@ fn awaiting_works_within_a_runtime_and_so_does_blocking() {
     }
 }
 
-/// On one thread, as on a machine with one core: the first that waits does not keep the others from the same commit.
+/// Appends to these runs, each in a task of its own, on one thread, as on a machine with one core.
+fn append_at_once(store: &Arc<dyn Store>, runs: &[RunKey]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let append = |&run: &RunKey| {
+        let store = store.clone();
+        runtime.spawn(async move { store.durable(store.append(numbered(run, 1))).await })
+    };
+    let tasks: Vec<_> = runs.iter().map(append).collect();
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
+    });
+}
+
+/// The first that waits does not keep the others from the same commit.
 #[test]
 fn tasks_that_are_ready_share_a_commit() {
-    const TASKS: usize = 20;
     for subject in [in_memory(WHEN_AWAITED), on_disk(WHEN_AWAITED)] {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let store: std::sync::Arc<dyn Store> = subject.store.into();
-        let runs: Vec<_> = (0..TASKS).map(|n| start(&*store, &format!("run_{n}"))).collect();
+        let store: Arc<dyn Store> = subject.store.into();
+        let runs: Vec<_> = (0..20).map(|n| start(&*store, &format!("run_{n}"))).collect();
         let commits = store.commits();
-        let tasks: Vec<_> = runs
-            .into_iter()
-            .map(|run| {
-                let store = store.clone();
-                runtime.spawn(async move { store.durable(store.append(numbered(run, 1))).await })
-            })
-            .collect();
-        runtime.block_on(async {
-            for task in tasks {
-                task.await.unwrap().unwrap();
-            }
-        });
+        append_at_once(&store, &runs);
         assert_eq!(store.commits(), commits + 1);
+    }
+}
+
+/// Knows which threads have written.
+struct Attributed {
+    ledger: SqliteLedger,
+    threads: Arc<Mutex<Vec<ThreadId>>>,
+}
+
+impl Ledger for Attributed {
+    type Reads = <SqliteLedger as Ledger>::Reads;
+
+    fn transaction(
+        &mut self,
+        work: &mut dyn FnMut(&mut dyn Rows) -> stepwell_store::Result<()>,
+    ) -> stepwell_store::Result<()> {
+        self.threads.lock().unwrap().push(thread::current().id());
+        self.ledger.transaction(work)
+    }
+}
+
+/// So that what the others do meanwhile does not wait for the disk as well.
+#[test]
+fn who_waits_alone_commits_and_where_several_wait_the_writer_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ledger, reads) = SqliteLedger::open(directory.path(), SqliteOptions::default()).unwrap();
+    let threads = Arc::default();
+    let ledger = Attributed { ledger, threads: Arc::clone(&threads) };
+    let store: Arc<dyn Store> = Arc::new(Grouped::over(ledger, reads, WHEN_AWAITED).unwrap());
+    let runs: Vec<_> = (0..3).map(|n| start(&*store, &format!("run_{n}"))).collect();
+    let own = thread::current().id();
+    for (runs, by_itself) in [(&runs[..1], true), (&runs[1..], false)] {
+        threads.lock().unwrap().clear();
+        append_at_once(&store, runs);
+        let threads = threads.lock().unwrap();
+        assert!(threads.len() == 1 && (threads[0] == own) == by_itself, "{threads:?}, this is {own:?}");
     }
 }
